@@ -1,0 +1,1 @@
+"""Multi-hypothesis test-time adaptation."""
