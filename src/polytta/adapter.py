@@ -1,0 +1,358 @@
+"""The object a user holds: an nn.Module that predicts and adapts."""
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from polytta import persist
+from polytta.aggregate import resolve_aggregate
+from polytta.config import Config
+from polytta.errors import ConfigError, ModelError, PolyttaWarning, StateError
+from polytta.guard import Screened, screen
+from polytta.methods.base import Proposal
+from polytta.optim import PopulationOptimizer
+from polytta.optim.rule import family, reference_lr
+from polytta.particles import ENGINES, Engine, Layout
+from polytta.particles.norms import is_batch_norm
+from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, probe
+from polytta.particles.sharing import share_structure
+from polytta.report import StepReport, Totals
+from polytta.step import Rules, Step, finite_rows
+
+_IDENTICAL_AFTER = 5
+
+
+class Adapted(nn.Module):
+    """K particles over a frozen model. Made by ``polytta.adapt``.
+
+    ``forward`` predicts and then adapts, whatever ``train()``, ``eval()``, ``no_grad`` or ``inference_mode`` say; the
+    network itself always runs in evaluation mode. ``state_dict`` holds the adaptation state, not the frozen weights.
+    """
+
+    source_network: nn.Module
+    theta: Tensor
+    learning_rates: Tensor
+    step: Tensor
+    classes: Tensor
+
+    def __init__(self, model: nn.Module, config: Config) -> None:
+        super().__init__()
+        # Kept out of the module registry: state_dict must not hold the frozen weights.
+        self.__dict__["source_network"] = share_structure(model)
+        self.config = config
+        self.totals = Totals()
+        self.last: StepReport | None = None
+        self._engine: Engine | None = None
+        self._findings: Findings | None = None
+        self._optimizer = PopulationOptimizer(config.optimizers)
+        self._warned_identical = False
+        self._refresh_layout()
+        with torch.inference_mode(False):
+            theta = self.source.expand(config.particles, -1).clone()
+            rates = config.learning_rates or (torch.nan,) * config.particles
+            self.register_buffer("theta", theta)
+            self.register_buffer("learning_rates", torch.tensor(rates, dtype=torch.float64, device=theta.device))
+            self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+            self.register_buffer("classes", torch.tensor(config.num_classes or 0))
+            self._register("optimizer", self._optimizer.init(theta))
+        if config.num_classes:
+            self._begin_method(config.num_classes)
+
+    # ------------------------------------------------------------------ what a user calls
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Predicts, then adapts.
+
+        Args:
+            x: (B, ...) floating-point images, preprocessed as the model expects.
+
+        Returns:
+            (B, C) log-probabilities of the population *before* it learnt from this batch.
+        """
+        return self._step(x)
+
+    def adapt(self, x: Tensor) -> StepReport:
+        """Learns from a batch; the report says what happened."""
+        self._step(x)
+        assert self.last is not None
+        return self.last
+
+    def predict(self, x: Tensor) -> Tensor:
+        """(B, C) log-probabilities of the population as it is; no state changes."""
+        return resolve_aggregate(self.config.aggregate)(self._logits(x))
+
+    def particles_log_probs(self, x: Tensor) -> Tensor:
+        """(K, B, C) log-probabilities of each particle; no state changes."""
+        return self._logits(x).log_softmax(dim=-1)
+
+    def reset(self) -> None:
+        """Returns to the source model and forgets everything learnt."""
+        with torch.inference_mode(False):
+            self._buffers["theta"] = self.source.expand(self.config.particles, -1).clone()
+            self._register("optimizer", self._optimizer.init(self.theta))
+            self._buffers["step"] = torch.zeros_like(self.step)
+            if self.config.num_classes:
+                self._begin_method(self.config.num_classes)
+        self.totals, self.last = Totals(), None
+
+    def particle(self, index: int) -> dict[str, Tensor]:
+        """Adapted parameters of one particle, named as in the source model."""
+        return {name: value.clone() for name, value in self.layout.named(self.theta[index]).items()}
+
+    def save(self, path: str | Path) -> None:
+        """Writes the adaptation state to one safetensors file, atomically."""
+        persist.save(self, Path(path))
+
+    # ------------------------------------------------------------------ one step
+
+    def _step(self, x: Tensor) -> Tensor:
+        with torch.inference_mode(False), torch.enable_grad():
+            batch = self._screened(x)
+            usable = batch.x if batch.usable is None else batch.x[batch.usable]
+            proposal, work, moved = None, None, torch.zeros(self.config.particles, dtype=torch.bool)
+            if usable.shape[0]:
+                engine = self._ready(usable)
+                work = Step(engine, self._rules, self.theta, self.source, usable, int(self.step))
+                proposal = self.config.method.update(work, self._state("method"))
+                moved = self._apply_proposal(proposal, work.healthy)
+            self._buffers["step"] = self.step + 1
+            self.last = self._report(batch, proposal, work, moved)
+            self.totals.add(self.last)
+            self._warn_if_identical()
+            return self._answer(batch, None if proposal is None else proposal.logits)
+
+    def _apply_proposal(self, proposal: Proposal, healthy: Tensor) -> Tensor:
+        """Moves and resets particles; returns which ones moved."""
+        if proposal.direction is None or proposal.moves is None:
+            return torch.zeros_like(healthy)
+        moves = proposal.moves & healthy
+        before = self.theta
+        theta, slots = self._optimizer.step(
+            before, proposal.direction, self._state("optimizer"), self.learning_rates, moves, self.source
+        )
+        if proposal.resets is not None:
+            theta = torch.where(proposal.resets.unsqueeze(1), self.source, theta)
+            if not proposal.keep_momentum:
+                slots = self._optimizer.forget(slots, proposal.resets)
+        self._buffers["theta"] = theta
+        self._register("optimizer", slots)
+        self._register("method", proposal.state)
+        return (theta != before).any(dim=1)
+
+    def _report(self, batch: Screened, proposal: Proposal | None, work: Step | None, moved: Tensor) -> StepReport:
+        none = (0,) * self.config.particles
+        method = self.config.method
+        selected = dict.fromkeys(method.filters, none)
+        losses, resets = (0.0,) * self.config.particles, (False,) * self.config.particles
+        if proposal is not None:
+            if proposal.selections:
+                counts = torch.stack([selection.counts for selection in proposal.selections]).sum(dim=0).tolist()
+                selected = {name: tuple(row) for name, row in zip(method.filters, counts, strict=True)}
+            losses = losses if proposal.losses is None else tuple(proposal.losses.tolist())
+            resets = resets if proposal.resets is None else tuple(proposal.resets.tolist())
+        return StepReport(
+            step=int(self.step),
+            samples=batch.x.shape[0],
+            rejected=batch.rejected,
+            selected=selected,
+            loss=losses,
+            stepped=tuple(moved.tolist()),
+            reset=resets,
+            forward_samples=0 if work is None else int(work.forward_samples),
+            backward_samples=0 if work is None else int(work.backward_samples),
+            logits=None if proposal is None else proposal.logits,
+            theta=self.theta,
+            source=self.source,
+        )
+
+    def _answer(self, batch: Screened, logits: Tensor | None) -> Tensor:
+        """(B, C) log-probabilities: the population's for usable images, the source model's for the others."""
+        combine = resolve_aggregate(self.config.aggregate)
+        if batch.usable is None:
+            assert logits is not None
+            return combine(logits)
+        own = self._source_logits(batch.x[~batch.usable]).log_softmax(dim=-1)
+        answer = own.new_empty(batch.x.shape[0], own.shape[1])
+        answer[~batch.usable] = own
+        if logits is not None:
+            answer[batch.usable] = combine(logits).to(own.dtype)
+        return answer
+
+    # ------------------------------------------------------------------ predictions without learning
+
+    def _logits(self, x: Tensor) -> Tensor:
+        """(K, B, C) logits of the particles, the source model's for unusable images."""
+        with torch.inference_mode(False), torch.no_grad():
+            batch = self._screened(x)
+            usable = batch.x if batch.usable is None else batch.x[batch.usable]
+            if usable.shape[0]:
+                engine = self._ready(usable)
+                work = Step(engine, self._rules, self.theta, self.source, usable, int(self.step))
+                logits = work.prediction(work.passes())
+                if batch.usable is None:
+                    return logits
+            source = self._source_logits(batch.x)
+            every = source.expand(self.config.particles, *source.shape).clone()
+            if usable.shape[0]:
+                every[:, batch.usable] = logits.to(every.dtype)
+            return every
+
+    @torch.no_grad()
+    def _source_logits(self, x: Tensor) -> Tensor:
+        with model_errors_as_input_errors(x):
+            logits = check_output(self.source_network(x), x.shape[0])
+        return finite_rows(logits if logits.dtype == torch.float64 else logits.float())
+
+    # ------------------------------------------------------------------ getting ready
+
+    def _screened(self, x: object) -> Screened:
+        reference = next(self.source_network.parameters())
+        return screen(x, reference.dtype, reference.device)
+
+    def _ready(self, x: Tensor) -> Engine:
+        """The engine, made at the first batch, when the shapes are known."""
+        if self._engine is None:
+            batch_norms = tuple(n for n, m in self.source_network.named_modules() if is_batch_norm(m))
+            wanted = tuple(dict.fromkeys((*self.config.layers, *batch_norms)))
+            findings = probe(self.source_network, x[:1], wanted, adapted=self.config.layers)
+            known = int(self.classes)
+            if known and known != findings.num_classes:
+                raise ModelError(f"num_classes: got {known}, but the model has {findings.num_classes} outputs.")
+            engine_class = ENGINES[self.config.engine]
+            engine = engine_class(self.source_network, self.layout, findings, self.config.statistics)
+            engine.check_batch(x.shape[0])
+            self._findings, self._engine = findings, engine
+            self.config = replace(self.config, num_classes=findings.num_classes)
+            if not known:
+                self._begin_method(findings.num_classes)
+            self._choose_learning_rates(x.shape[0])
+        self._engine.check_batch(x.shape[0])
+        return self._engine
+
+    def _begin_method(self, num_classes: int) -> None:
+        self._buffers["classes"] = torch.tensor(num_classes)
+        start = self.config.method.init(_Beginning(self.config.particles, num_classes, self.theta, self.source))
+        self._register("method", start)
+
+    def _choose_learning_rates(self, batch: int) -> None:
+        if self.config.learning_rates is None and not bool(self.learning_rates.isnan().any()):
+            self.config = replace(self.config, learning_rates=tuple(self.learning_rates.tolist()))
+        if self.config.learning_rates is not None or self._findings is None:
+            return
+        batch = self.config.batch_size or batch
+        kind = family([self._findings.sites[layer].recipe for layer in self.config.layers])
+        base = reference_lr(kind, batch, self.config.method.single_image_lr_factor)
+        multipliers = spread_multipliers(self.config.particles, self.config.lr_spread)
+        rates = tuple(
+            base * optimizer.relative_lr * multiplier
+            for optimizer, multiplier in zip(self.config.optimizers, multipliers, strict=True)
+        )
+        origin = f"reference rule for a {kind} model at batch size {batch}: {base:g} for SGD"
+        self.config = replace(self.config, learning_rates=rates, lr_origin=origin, batch_size=batch)
+        self._buffers["learning_rates"] = torch.tensor(rates, dtype=torch.float64, device=self.theta.device)
+
+    @property
+    def _rules(self) -> Rules:
+        c = self.config
+        return Rules(c.method, c.diversity, c.views, c.objective, c.seed, c.shared_noise)
+
+    def _warn_if_identical(self) -> None:
+        if self._warned_identical or self.config.particles < 2 or min(self.totals.stepped) < _IDENTICAL_AFTER:
+            return
+        self._warned_identical = True
+        if bool((self.theta == self.theta[:1]).all()):
+            warnings.warn(
+                f"all {self.config.particles} particles are still identical after {self.totals.steps} steps, so they "
+                "are worth one; let lr_spread, the optimizers, or the random numbers differ.",
+                PolyttaWarning,
+                stacklevel=4,
+            )
+
+    # ------------------------------------------------------------------ state
+
+    def _state(self, group: str) -> dict[str, Tensor]:
+        prefix = f"{group}_"
+        return {
+            name[len(prefix) :]: b for name, b in self._buffers.items() if name.startswith(prefix) and b is not None
+        }
+
+    def _register(self, group: str, values: Mapping[str, Tensor]) -> None:
+        for name, value in values.items():
+            self._buffers[f"{group}_{name}"] = value.detach()
+
+    def _refresh_layout(self) -> None:
+        network: nn.Module = self.source_network
+        self.layout = Layout.of(network, self.config.layers)
+        self.source = self.layout.flatten({s.name: network.get_parameter(s.name) for s in self.layout.slots})
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Takes over a state, after checking that all of it fits; refused states change nothing."""
+        classes = state_dict.get("classes")
+        if not isinstance(classes, Tensor) or not strict:
+            raise StateError("state_dict: got no complete adaptation state; allowed is what state_dict() returned.")
+        trial = copy.copy(self)
+        trial._buffers = dict(self._buffers)
+        if int(classes):
+            trial._begin_method(int(classes))
+        expected = {name: b for name, b in trial._buffers.items() if b is not None}
+        wrong = sorted(expected.keys() ^ state_dict.keys())
+        if wrong:
+            raise StateError(f"state_dict: {wrong[0]!r} is missing or unknown; needed are {sorted(expected)}.")
+        for name, buffer in expected.items():
+            got = state_dict[name]
+            if not isinstance(got, Tensor) or got.shape != buffer.shape or got.dtype != buffer.dtype:
+                shape = (tuple(got.shape), got.dtype) if isinstance(got, Tensor) else type(got).__name__
+                raise StateError(f"state_dict: {name!r} is {shape}; allowed is {(tuple(buffer.shape), buffer.dtype)}.")
+            if name == "theta" and not bool(got.isfinite().all()):
+                raise StateError("state_dict: 'theta' has non-finite values; allowed are finite ones.")
+        with torch.inference_mode(False):
+            for name, buffer in expected.items():
+                self._buffers[name] = state_dict[name].detach().to(buffer.device, copy=True)
+        rates = None if bool(self.learning_rates.isnan().any()) else tuple(self.learning_rates.tolist())
+        self.config = replace(self.config, num_classes=int(classes) or None, learning_rates=rates)
+        return nn.modules.module._IncompatibleKeys([], [])
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> "Adapted":
+        """``to``, ``cuda``, ``double``: moves the network and the state; particles never drop below float32."""
+        self.source_network._apply(fn)
+        for name, buffer in self._buffers.items():
+            if buffer is None:
+                continue
+            moved = fn(buffer)
+            low = moved.dtype in (torch.float16, torch.bfloat16)
+            self._buffers[name] = buffer.to(moved.device) if low or name == "learning_rates" else moved
+        self._refresh_layout()
+        self._engine = None
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Adapted":
+        for tensor in (*self.source_network.parameters(), *self.source_network.buffers()):
+            memo[id(tensor)] = tensor
+        twin = self.__class__.__new__(self.__class__)
+        memo[id(self)] = twin
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_engine", "last")}
+        twin.__dict__.update(copy.deepcopy(state, memo))
+        twin.__dict__.update(_engine=None, last=self.last)
+        return twin
+
+
+class _Beginning:
+    """The little of a step's context that exists before the first batch."""
+
+    def __init__(self, particles: int, num_classes: int, theta: Tensor, source: Tensor) -> None:
+        self.particles, self.num_classes, self.theta, self.source = particles, num_classes, theta, source
+
+
+def spread_multipliers(particles: int, spread: float) -> tuple[float, ...]:
+    """Learning-rate multipliers from 1 - spread to 1 + spread, evenly; (0.8, 1.0, 1.2) for three particles."""
+    if particles == 1:
+        return (1.0,)
+    if not 0 <= spread < 1:
+        raise ConfigError(f"lr_spread: got {spread}; allowed is 0 <= lr_spread < 1.")
+    return tuple(1 - spread + 2 * spread * k / (particles - 1) for k in range(particles))

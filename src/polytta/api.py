@@ -1,0 +1,165 @@
+"""``polytta.adapt`` and ``polytta.load``: from plain arguments to an adapter."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import nn
+
+from polytta.adapter import Adapted, spread_multipliers
+from polytta.aggregate import resolve_aggregate
+from polytta.config import Config, arguments_from
+from polytta.diversity import Diversifier, resolve_diversity
+from polytta.errors import ConfigError
+from polytta.methods import Method, resolve_method
+from polytta.optim import Optimizer, OptimizerSpec, resolve_optimizers
+from polytta.particles import ENGINES
+from polytta.particles.targets import Patterns, choose_layers
+from polytta.persist import check_source, read
+from polytta.report import Totals
+from polytta.views import View, Views, resolve_views
+
+
+def adapt(
+    model: nn.Module,
+    method: str | Method = "deyo",
+    *,
+    particles: int = 3,
+    diversity: str | Diversifier = "none",
+    optimizer: OptimizerSpec | Sequence[OptimizerSpec] = "sgd",
+    lr: float | Sequence[float] | None = None,
+    views: str | Sequence[View] | Views = "none",
+    preset: str = "paper",
+    aggregate: str = "probs",
+    targets: Patterns = None,
+    exclude: Patterns = "auto",
+    engine: str = "auto",
+    statistics: Literal["auto", "batch", "source"] = "auto",
+    objective: Literal["scaled", "literal"] = "scaled",
+    seed: int = 0,
+    shared_noise: bool = False,
+    lr_spread: float = 0.2,
+    num_classes: int | None = None,
+    batch_size: int | None = None,
+) -> Adapted:
+    """Wraps an image classifier so that it adapts to the stream it predicts on.
+
+    Args:
+        model: any ``nn.Module`` from (B, ...) images to (B, C) logits, on any device; it is never changed.
+        method: what each particle learns from: a name or an object from ``polytta.methods``.
+        particles: number K of hypotheses; 1 is the plain base method.
+        diversity: how particles interact: a name or an object from ``polytta.diversity``.
+        optimizer: one spec or K of them: names or objects from ``polytta.optim``.
+        lr: learning rate, or one per particle; None applies the public code's rule for the model and batch size.
+        views: versions of the batch to learn from: a name, callables, or ``polytta.views.Views``.
+        preset: thresholds for methods given by name: "paper", or "official" for each method's own public code.
+        aggregate: "probs" averages probabilities, "logits" averages logits.
+        targets: norm layers to adapt, names or regular expressions; None means all.
+        exclude: norm layers to leave alone; "auto" freezes the top of the network (``polytta.particles.targets``)
+            unless ``targets`` says what to adapt; None excludes nothing.
+        engine: "folded" (all particles in one pass), "static" (the same with fixed shapes), "loop" (one particle at a
+            time), or "auto".
+        statistics: what BatchNorm layers use: "batch", "source", or "auto" for the method's own choice.
+        objective: "scaled", or "literal" for the paper's factor 1/K.
+        seed: of all random numbers; equal seeds and streams give equal predictions.
+        shared_noise: give all particles the same random numbers.
+        lr_spread: particles' learning rates run from (1 - lr_spread) to (1 + lr_spread) times the common one.
+        num_classes: C, when it should be checked; otherwise read off the first output.
+        batch_size: batch size for the learning-rate rule; None means that of the first batch.
+
+    Returns:
+        An ``Adapted`` module: ``log_probs = adapted(x)`` predicts, then adapts.
+    """
+    if not isinstance(model, nn.Module):
+        raise ConfigError(f"model: got {type(model).__name__}; allowed is a torch.nn.Module.")
+    _whole_number("particles", particles, 1)
+    _whole_number("seed", seed, 0)
+    for name, value, least in (("num_classes", num_classes, 2), ("batch_size", batch_size, 1)):
+        if value is not None:
+            _whole_number(name, value, least)
+    _one_of("engine", engine, ("auto", *ENGINES))
+    _one_of("statistics", statistics, ("auto", "batch", "source"))
+    _one_of("objective", objective, ("scaled", "literal"))
+    resolve_aggregate(aggregate)
+    resolved = resolve_method(method, preset)
+    optimizers = resolve_optimizers(optimizer, particles)
+    rates, origin = _explicit_rates(optimizers, lr, lr_spread, each=not isinstance(optimizer, str | Optimizer))
+    config = Config(
+        method=resolved,
+        particles=particles,
+        diversity=resolve_diversity(diversity),
+        optimizers=optimizers,
+        learning_rates=rates,
+        lr_origin=origin,
+        views=resolve_views(views),
+        aggregate=aggregate,
+        layers=choose_layers(model, targets, exclude),
+        engine="folded" if engine == "auto" else engine,
+        statistics=resolved.statistics if statistics == "auto" else statistics,  # type: ignore[arg-type]
+        objective=objective,
+        seed=seed,
+        shared_noise=shared_noise,
+        lr_spread=lr_spread,
+        num_classes=num_classes,
+        batch_size=batch_size,
+    )
+    return Adapted(model, config)
+
+
+def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
+    """Brings back an adapter from ``Adapted.save``.
+
+    Args:
+        path: the state file.
+        model: the same source model.
+        changes: arguments of ``adapt`` that a file cannot hold (a method with a callable or with Fisher information),
+            or that may differ on this machine (``engine``).
+    """
+    tensors, header = read(Path(path))
+    stored = dict(header["config"])
+    for part in ("method", "diversity"):
+        if part in changes:
+            stored[part] = {"name": "source" if part == "method" else "none"}
+    adapted = adapt(model, **{**arguments_from(stored), **changes})
+    check_source(adapted, header, Path(path))
+    adapted.load_state_dict({name: value.to(adapted.theta.device) for name, value in tensors.items()})
+    adapted.config = replace(adapted.config, lr_origin=stored["lr_origin"], lr_spread=stored["lr_spread"])
+    adapted.totals = Totals(**header["totals"])
+    return adapted
+
+
+def _explicit_rates(
+    optimizers: tuple[Optimizer, ...], lr: float | Sequence[float] | None, spread: float, *, each: bool
+) -> tuple[tuple[float, ...] | None, str]:
+    """Learning rates the user gave: one per particle is taken as it is, a common one is spread."""
+    particles = len(optimizers)
+    multipliers = spread_multipliers(particles, spread)
+    own = [optimizer.lr for optimizer in optimizers]
+    if lr is not None and not isinstance(lr, int | float):
+        rates = tuple(float(value) for value in lr)
+        if len(rates) != particles:
+            raise ConfigError(f"lr: got {len(rates)} values for {particles} particles; allowed are one, or one each.")
+        origin = "lr, one per particle"
+    elif all(value is None for value in own) and lr is None:
+        return None, "reference rule, at the first batch"
+    elif any(value is None for value in own) and lr is None:
+        raise ConfigError("optimizer: some have an lr and some have none; allowed are all or none, or lr=...")
+    else:
+        common = [value if value is not None else float(lr if lr is not None else 0) for value in own]
+        exact = each and all(value is not None for value in own)
+        rates = tuple(value * (1.0 if exact else m) for value, m in zip(common, multipliers, strict=True))
+        origin = "the optimizers' own lr" if exact else f"lr, spread by {spread:g}"
+    if not all(0 <= rate < float("inf") for rate in rates):
+        raise ConfigError(f"lr: got {lr!r}; allowed are finite numbers >= 0.")
+    return rates, origin
+
+
+def _whole_number(argument: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{argument}: got {value!r}; allowed is a whole number >= {least}.")
+
+
+def _one_of(argument: str, value: object, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{argument}: got {value!r}; allowed are {list(allowed)}.")

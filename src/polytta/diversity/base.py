@@ -1,0 +1,76 @@
+"""The role of a diversifier: turn the particles' losses into the directions they descend.
+
+A diversifier sees an ``Objective`` — the population at one point, with its selected samples — and never learns which
+base method made it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from polytta.methods.base import Pass, Selection
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The population's losses at one point of parameter space.
+
+    Attributes:
+        theta: (K, P) parameters, a leaf that gradients are taken with respect to.
+        source: (P,) parameters of the source model.
+        passes: one per view.
+        selections: one per view.
+        sample_losses: logits (K, B, C) to losses (K, B).
+        penalty: (K,) loss on the parameters themselves, or None.
+        again: repeats a pass with other images, everything else equal.
+    """
+
+    theta: Tensor
+    source: Tensor
+    passes: Sequence[Pass]
+    selections: Sequence[Selection]
+    sample_losses: Callable[[Tensor], Tensor]
+    penalty: Tensor | None
+    again: Callable[[Pass, Tensor], Pass]
+
+    @property
+    def particles(self) -> int:
+        """K."""
+        return self.theta.shape[0]
+
+    def weighted(self, made: Pass, selection: Selection) -> Tensor:
+        """(K, B) losses of the selected samples times their weights, 0 elsewhere."""
+        losses = self.sample_losses(made.logits)
+        if selection.weight is not None:
+            losses = losses * selection.weight
+        return torch.where(selection.mask, losses, torch.zeros_like(losses))
+
+    def losses(self) -> Tensor:
+        """(K,) mean over each particle's selected samples, summed over views, plus the penalty."""
+        total = self.theta.new_zeros(self.particles)
+        for made, selection in zip(self.passes, self.selections, strict=True):
+            total = total + self.weighted(made, selection).sum(dim=1) / selection.mask.sum(dim=1).clamp(min=1)
+        return total if self.penalty is None else total + self.penalty
+
+    def gradient(self, value: Tensor, *, retain_graph: bool = False) -> Tensor:
+        """(K, P) gradient of a scalar."""
+        return torch.autograd.grad(value, self.theta, retain_graph=retain_graph)[0]
+
+
+class Diversifier(ABC):
+    """Base of all diversifiers. Subclasses are frozen dataclasses with a ``name``."""
+
+    name: ClassVar[str]
+    needs_input_gradient: ClassVar[bool] = False
+    """Whether passes must be differentiable with respect to the images."""
+
+    def validate(self) -> None:
+        """Raises ConfigError when a field has a value that is not allowed."""
+
+    @abstractmethod
+    def direction(self, objective: Objective, losses: Tensor) -> Tensor:
+        """(K, P) direction to descend, scaled so that one particle alone gets its plain gradient."""

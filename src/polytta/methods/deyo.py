@@ -1,0 +1,72 @@
+r"""DeYO: learn from confident samples whose prediction depends on the object's shape.
+
+    S₁ = {b : H_b < τ_H},  PLPD_b = p(ŷ|x_b) - p(ŷ|shuffle(x_b)),  S₂ = {b ∈ S₁ : PLPD_b > τ_PLPD}
+    ℓ = 1/|S₂| · Σ_{b∈S₂} [exp(E₀ - H_b) + exp(PLPD_b)] H_b
+
+Lee et al., "Entropy is not Enough for Test-Time Adaptation", ICLR 2024. The bracket is held constant. A particle that
+kept nothing does not move. The shuffled images of S₁ are a batch of their own, so BatchNorm takes statistics of them.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from polytta.errors import ConfigError
+from polytta.methods.base import Context, Method, Pass, Selection, State, entropy
+from polytta.methods.shuffles import SHUFFLES, Shuffle
+
+
+@dataclass(frozen=True)
+class DeYO(Method):
+    """Entropy minimisation on samples with low entropy and high pseudo-label probability difference.
+
+    Attributes:
+        entropy_threshold: τ_H as a fraction of ln C.
+        plpd_threshold: τ_PLPD.
+        margin: E₀ as a fraction of ln C.
+        shuffle: "patch", "pixel", "occlusion", or a callable ``(x, generator) -> x'``.
+        reweight: whether sample losses carry the bracket above; False gives plain selected entropy.
+    """
+
+    entropy_threshold: float = 0.5
+    plpd_threshold: float = 0.2
+    margin: float = 0.4
+    shuffle: Literal["patch", "pixel", "occlusion"] | Shuffle = "patch"
+    reweight: bool = True
+
+    name: ClassVar[str] = "deyo"
+    filters: ClassVar[tuple[str, ...]] = ("entropy", "plpd")
+    single_image_lr_factor: ClassVar[float] = 2.0
+
+    def validate(self) -> None:
+        """Thresholds must make sense and the shuffle be known."""
+        if self.entropy_threshold <= 0 or self.margin <= 0 or not -1 <= self.plpd_threshold <= 1:
+            raise ConfigError(
+                f"method: DeYO(entropy_threshold={self.entropy_threshold}, plpd_threshold={self.plpd_threshold}, "
+                f"margin={self.margin}) is not allowed; entropy_threshold and margin must be > 0, "
+                "plpd_threshold within -1..1."
+            )
+        if not callable(self.shuffle) and self.shuffle not in SHUFFLES:
+            raise ConfigError(f"method: DeYO shuffle={self.shuffle!r}; allowed are {sorted(SHUFFLES)} or a callable.")
+
+    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+        """Confident first, then shape-dependent."""
+        entropies = entropy(made.logits.detach())
+        confident = entropies < self.entropy_threshold * context.log_classes
+        shuffled = context.forward(made, x=self._shuffled(context, made), where=confident)
+        label = made.logits.detach().argmax(dim=-1, keepdim=True)
+        before = made.logits.detach().softmax(dim=-1).gather(-1, label).squeeze(-1)
+        after = shuffled.logits.softmax(dim=-1).gather(-1, label).squeeze(-1)
+        plpd = before - after
+        kept = confident & (plpd > self.plpd_threshold)
+        weight = None
+        if self.reweight:
+            weight = torch.exp(self.margin * context.log_classes - entropies) + torch.exp(plpd)
+        return Selection.of(confident, kept, weight=weight), state
+
+    def _shuffled(self, context: Context, made: Pass) -> Tensor:
+        shuffle = self.shuffle if callable(self.shuffle) else SHUFFLES[self.shuffle]()
+        images = made.x.detach()
+        return torch.stack([shuffle(images[k], context.generator(k, made.view)) for k in range(context.particles)])

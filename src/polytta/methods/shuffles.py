@@ -1,0 +1,75 @@
+"""Ways to destroy the shape of an object while keeping its texture, which DeYO's PLPD compares predictions across.
+
+A shuffle is any callable ``(x, generator) -> x'`` from a (B, C, H, W) batch to another of the same shape.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Shuffle = Callable[[Tensor, torch.Generator], Tensor]
+
+
+def permute_tiles(x: Tensor, order: Tensor) -> Tensor:
+    """Cuts each image into tiles, row by row, and puts tile ``order[b, k]`` at place k.
+
+    Args:
+        x: (B, C, H, W); H and W are brought to a multiple of the grid by resizing, and back.
+        order: (B, n·n) permutations.
+    """
+    side = round(order.shape[1] ** 0.5)
+    batch, channels, height, width = x.shape
+    fitted = (height // side * side, width // side * side)
+    resized = x if fitted == (height, width) else F.interpolate(x, fitted, mode="bilinear", align_corners=False)
+    h, w = fitted[0] // side, fitted[1] // side
+    tiles = resized.reshape(batch, channels, side, h, side, w).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+    index = order.to(x.device).reshape(batch, side * side, 1, 1, 1).expand_as(tiles)
+    moved = tiles.gather(1, index).unflatten(1, (side, side)).permute(0, 3, 1, 4, 2, 5).reshape(resized.shape)
+    if moved.shape == x.shape:
+        return moved
+    return F.interpolate(moved, (height, width), mode="bilinear", align_corners=False)
+
+
+@dataclass(frozen=True)
+class PatchShuffle:
+    """An independent random permutation of the tiles of each image (DeYO's default)."""
+
+    grid: int = 4
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Shuffles the tiles."""
+        order = torch.rand(x.shape[0], self.grid**2, generator=generator).argsort(dim=1)
+        return permute_tiles(x, order)
+
+
+@dataclass(frozen=True)
+class PixelShuffle:
+    """One random permutation of all pixels, shared by the batch."""
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Shuffles the pixels."""
+        order = torch.randperm(x[0, 0].numel(), generator=generator).to(x.device)
+        return x.flatten(2)[:, :, order].reshape(x.shape)
+
+
+@dataclass(frozen=True)
+class CentreOcclusion:
+    """The central half of each image replaced by its mean colour."""
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Covers the centre; nothing is random."""
+        height, width = x.shape[-2:]
+        covered = x.clone()
+        centre = (slice(height // 4, height // 4 + height // 2), slice(width // 4, width // 4 + width // 2))
+        covered[..., centre[0], centre[1]] = x.mean(dim=(2, 3), keepdim=True)
+        return covered
+
+
+SHUFFLES: dict[str, type[PatchShuffle] | type[PixelShuffle] | type[CentreOcclusion]] = {
+    "patch": PatchShuffle,
+    "pixel": PixelShuffle,
+    "occlusion": CentreOcclusion,
+}

@@ -1,0 +1,26 @@
+r"""Tent: minimise the mean prediction entropy of every batch.
+
+    ℓ(X; θ) = 1/B · Σ_b H(p_θ(x_b)),   θ ← θ - η ∇ℓ
+
+Wang et al., "Tent: Fully Test-Time Adaptation by Entropy Minimization", ICLR 2021. No filter, one step per batch.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from polytta.methods.base import Context, Method, Pass, Selection, State
+
+
+@dataclass(frozen=True)
+class Tent(Method):
+    """Entropy minimisation on all samples."""
+
+    name: ClassVar[str] = "tent"
+    filters: ClassVar[tuple[str, ...]] = ("all",)
+
+    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+        """Every sample, at weight 1."""
+        everything = torch.ones(made.logits.shape[:2], dtype=torch.bool, device=made.logits.device)
+        return Selection.of(everything), state

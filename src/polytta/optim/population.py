@@ -1,0 +1,61 @@
+"""K optimizers over one (K, P) tensor, moved in as few operations as there are different optimizers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from polytta.optim.base import Optimizer, Slots
+
+
+class PopulationOptimizer:
+    """Applies each particle's optimizer to its row.
+
+    Args:
+        optimizers: one per particle; learning rates are given at each step.
+    """
+
+    def __init__(self, optimizers: Sequence[Optimizer]) -> None:
+        self.groups: dict[Optimizer, list[int]] = {}
+        for row, optimizer in enumerate(optimizers):
+            self.groups.setdefault(replace(optimizer, lr=None), []).append(row)
+
+    def init(self, theta: Tensor) -> Slots:
+        """Buffers for all rows; rows whose optimizer does not use one leave it at zero."""
+        names = sorted({name for optimizer in self.groups for name in optimizer.slots})
+        slots = {name: torch.zeros_like(theta) for name in names}
+        return {**slots, "count": torch.zeros(theta.shape[0], 1, dtype=torch.int64, device=theta.device)}
+
+    def step(
+        self, theta: Tensor, direction: Tensor, state: Slots, lr: Tensor, moves: Tensor, source: Tensor
+    ) -> tuple[Tensor, Slots]:
+        """Moves the rows marked in ``moves`` (K,), each by its ``lr`` (K,); the others keep everything as it was."""
+        lr = lr.to(theta.dtype).unsqueeze(1)
+        count = state["count"] + 1
+        stepped = dict(state)
+        moved = theta
+        for optimizer, rows in self.groups.items():
+            if len(self.groups) == 1:
+                own = {name: state[name] for name in optimizer.slots}
+                moved, new = optimizer.step(theta, direction, own, lr, count, source)
+                stepped.update(new)
+                break
+            index = torch.tensor(rows, device=theta.device)
+            own = {name: state[name][index] for name in optimizer.slots}
+            part, new = optimizer.step(theta[index], direction[index], own, lr[index], count[index], source)
+            moved = moved.index_copy(0, index, part)
+            for name, values in new.items():
+                stepped[name] = stepped[name].index_copy(0, index, values)
+        stepped["count"] = count
+        finite = moved.isfinite().all(dim=1)
+        keep = (moves & finite).unsqueeze(1)
+        return (
+            torch.where(keep, moved, theta),
+            {name: torch.where(keep, values, state[name]) for name, values in stepped.items()},
+        )
+
+    def forget(self, state: Slots, rows: Tensor) -> Slots:
+        """Optimizer state of a fresh start for the rows marked in ``rows`` (K,)."""
+        marked = rows.unsqueeze(1)
+        return {name: torch.where(marked, torch.zeros_like(values), values) for name, values in state.items()}

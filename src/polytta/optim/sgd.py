@@ -1,0 +1,43 @@
+r"""SGD with momentum: v ← μ v + g, θ ← θ - η v (torch.optim.SGD's form)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from polytta.errors import ConfigError
+from polytta.optim.base import Optimizer, Slots
+
+
+@dataclass(frozen=True)
+class SGD(Optimizer):
+    """Stochastic gradient descent.
+
+    Attributes:
+        momentum: μ; 0.9 in every public implementation of the base methods.
+    """
+
+    momentum: float = 0.9
+
+    name: ClassVar[str] = "sgd"
+    slots: ClassVar[tuple[str, ...]] = ("momentum",)
+
+    def validate(self) -> None:
+        """Momentum must be in [0, 1)."""
+        super().validate()
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(f"optimizer: SGD(momentum={self.momentum}); allowed is 0 <= momentum < 1.")
+
+    def step(
+        self,
+        theta: Tensor,
+        direction: Tensor,
+        state: Mapping[str, Tensor],
+        lr: Tensor,
+        count: Tensor,
+        source: Tensor,
+    ) -> tuple[Tensor, Slots]:
+        """One step of every row."""
+        momentum = self.momentum * state["momentum"] + direction
+        return theta - lr * momentum, {"momentum": momentum}

@@ -1,0 +1,79 @@
+"""All particles in one pass: K·B rows through the shared trunk, K affines in its norm layers.
+
+Everything but the norm parameters is the same for all particles, so the trunk cannot tell a population from a larger
+batch. Work that nobody needs is left out: with ``where`` only the wanted (particle, sample) pairs become rows. In the
+static variant every pass has the full K·B rows instead and ``where`` only weights batch statistics, so that a step has
+the same shapes every time and can be captured.
+"""
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from polytta.particles.engine import Engine, Statistics
+from polytta.particles.folded_norm import Fold, FoldedNorm
+from polytta.particles.layout import Layout
+from polytta.particles.probe import Findings
+
+
+class FoldedEngine(Engine):
+    """Folds particles into the batch dimension."""
+
+    name: ClassVar[str] = "folded"
+
+    def __init__(self, model: nn.Module, layout: Layout, findings: Findings, statistics: Statistics) -> None:
+        super().__init__(model, layout, findings, statistics)
+        self.fold = Fold()
+        adapted = {slot.layer for slot in layout.slots}
+        for name in findings.sites:
+            if name not in adapted and not (self.uses_batch_statistics and name in self.batch_norms):
+                continue
+            layer = self.network.get_submodule(name)
+            statistics_of_batch = self.uses_batch_statistics
+            stand_in = FoldedNorm(layer, findings.sites[name], self.fold, name, batch_statistics=statistics_of_batch)
+            _replace_everywhere(self.network, layer, stand_in.eval())
+
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor:
+        particles, batch = x.shape[:2]
+        self._place(theta)
+        if where is None or self.static_shapes:
+            self.fold.counts = None
+            self.fold.mask = where if self.uses_batch_statistics else None
+            out = self._forward(x.reshape(particles * batch, *x.shape[2:]))
+            return out.unflatten(0, (particles, batch))
+        counts = tuple(where.sum(dim=1).tolist())
+        if sum(counts) == 0:
+            return theta.new_zeros(particles, batch, self.findings.num_classes)
+        self.fold.mask = None
+        self.fold.counts = None if len(set(counts)) == 1 else counts
+        kept = self._forward(x[where])
+        return kept.new_zeros(particles, batch, kept.shape[1]).index_put((where,), kept)
+
+    def _place(self, theta: Tensor) -> None:
+        self.fold.particles = theta.shape[0]
+        placed: dict[str, list[Tensor | None]] = {}
+        for slot, values in zip(self.layout.slots, self.layout.split(theta), strict=True):
+            placed.setdefault(slot.layer, [None, None])[slot.kind == "bias"] = values
+        self.fold.affine = {layer: (pair[0], pair[1]) for layer, pair in placed.items() if pair[0] is not None}
+
+
+class StaticFoldedEngine(FoldedEngine):
+    """Folded, with masks instead of fewer rows."""
+
+    name: ClassVar[str] = "static"
+    static_shapes: ClassVar[bool] = True
+
+
+def _replace_everywhere(network: nn.Module, layer: nn.Module, stand_in: FoldedNorm) -> None:
+    """A layer may hang in several places of the tree."""
+    for parent in list(network.modules()):
+        if parent is stand_in:
+            continue
+        for child, module in parent._modules.items():
+            if module is layer:
+                parent._modules[child] = stand_in
+
+
+def fold_batch(x: Tensor, particles: int) -> Tensor:
+    """One batch seen by every particle: (B, ...) to (K, B, ...), without copying."""
+    return x.unsqueeze(0).expand(particles, *x.shape)

@@ -1,0 +1,157 @@
+"""Norm layers whose scale and shift depend on the particle a row belongs to."""
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from polytta.particles.probe import NormSite
+
+
+@dataclass
+class Fold:
+    """How the rows of the current pass belong to particles; all layers of a network read the same one.
+
+    Attributes:
+        particles: K.
+        counts: rows per particle when they differ, particle by particle; None means equally many.
+        mask: (K, B), the samples that count for batch statistics; None means all.
+        affine: per layer the particles' (K, ...) weight and bias.
+    """
+
+    particles: int = 1
+    counts: tuple[int, ...] | None = None
+    mask: Tensor | None = None
+    affine: dict[str, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
+
+    def rows(self, values: Tensor, size: int) -> Tensor:
+        """(K, ...) per-particle values repeated for the ``size`` rows of a tensor."""
+        if self.counts is None:
+            each = size // self.particles
+            if each == 1:
+                return values
+            return values.unsqueeze(1).expand(-1, each, *values.shape[1:]).flatten(0, 1)
+        each = size // sum(self.counts)
+        repeats = torch.tensor([count * each for count in self.counts], device=values.device)
+        return values.repeat_interleave(repeats, dim=0, output_size=size)
+
+    def row_counts(self, size: int) -> list[int]:
+        """Rows of each particle in a tensor of ``size`` rows."""
+        if self.counts is None:
+            return [size // self.particles] * self.particles
+        return [count * (size // sum(self.counts)) for count in self.counts]
+
+
+class FoldedNorm(nn.Module):
+    """Stands in for a norm layer; attributes of the layer it replaced stay readable (parents ask for ``weight.dtype``).
+
+    Args:
+        inner: the layer replaced.
+        site: what it computes and where its batch is.
+        fold: the pass under way.
+        name: the layer's key in ``fold.affine``; a layer without an entry uses its own affine for every particle.
+        batch_statistics: for BatchNorm, use the statistics of the particle's own rows.
+    """
+
+    def __init__(self, inner: nn.Module, site: NormSite, fold: Fold, name: str, *, batch_statistics: bool) -> None:
+        super().__init__()
+        self.inner = inner
+        self.site = site
+        self.fold = fold
+        self.name = name
+        self.batch_statistics = batch_statistics
+
+    def __getattr__(self, key: str) -> Tensor | nn.Module:
+        try:
+            return super().__getattr__(key)
+        except AttributeError:
+            return getattr(super().__getattr__("inner"), key)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The layer, each row with its own particle's affine."""
+        recipe = self.site.recipe
+        entering = x.dtype
+        if recipe.in_float32:
+            x = x.float()
+        weight, bias = self._affine(x)
+        if recipe.kind == "batch":
+            out = self._batch(x, weight, bias)
+        elif recipe.kind == "group":
+            out = self._group(x, weight, bias)
+        else:
+            out = self._affine_rows(recipe.normalize(x), weight, bias)
+        return recipe.finish(out.to(entering))
+
+    def _affine(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        if self.name in self.fold.affine:
+            weight, bias = self.fold.affine[self.name]
+        else:
+            own, own_bias = self.inner._parameters.get("weight"), self.inner._parameters.get("bias")
+            source = x.new_ones(self.site.recipe.shape) if own is None else own
+            weight = source.expand(self.fold.particles, *source.shape)
+            bias = None if own_bias is None else own_bias.expand(self.fold.particles, *own_bias.shape)
+        return weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
+
+    def _affine_rows(self, normalized: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """normalized * weight + bias, with the affine's rows laid along the batch dimension."""
+        dim, recipe = self.site.batch_dim, self.site.recipe
+        size = normalized.shape[dim]
+        view = [1] * normalized.dim()
+        view[dim] = size
+        if recipe.channel_first:
+            view[1] = recipe.shape[0]
+        else:
+            view[normalized.dim() - len(recipe.shape) :] = recipe.shape
+        scale = self.fold.rows(weight, size).reshape(view)
+        if bias is None:
+            return normalized * scale
+        return torch.addcmul(self.fold.rows(bias, size).reshape(view), normalized, scale)
+
+    def _group(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """All rows' groups as groups of one sample, which lets the fused kernel apply a different affine per row."""
+        size, recipe = x.shape[0], self.site.recipe
+        flat = x.reshape(1, size * x.shape[1], *x.shape[2:])
+        scale = self.fold.rows(weight, size).reshape(-1)
+        shift = None if bias is None else self.fold.rows(bias, size).reshape(-1)
+        eps = 1e-5 if recipe.eps is None else recipe.eps
+        return F.group_norm(flat, size * recipe.groups, scale, shift, eps).reshape(x.shape)
+
+    def _batch(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        eps = 1e-5 if self.site.recipe.eps is None else self.site.recipe.eps
+        if not self.batch_statistics:
+            mean, var = self.inner.running_mean, self.inner.running_var
+            normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]
+            return self._affine_rows(normalized, weight, bias)
+        if self.fold.mask is not None:
+            return self._affine_rows(_normalize_weighted(x, self.fold.mask, eps), weight, bias)
+        counts = self.fold.row_counts(x.shape[0])
+        if max(counts) == 1 and x[0].numel() > x.shape[1] and min(counts) == 1:
+            # One row each: the particles' channels side by side are one wider sample, with no copy.
+            flat = x.reshape(1, x.shape[0] * x.shape[1], *x.shape[2:])
+            shift = None if bias is None else bias.reshape(-1)
+            return F.batch_norm(flat, None, None, weight.reshape(-1), shift, training=True, eps=eps).reshape(x.shape)
+        parts = []
+        for k, rows in enumerate(x.split(counts)):
+            if rows.shape[0] == 0:
+                continue
+            shift = None if bias is None else bias[k]
+            if rows.numel() == rows.shape[1]:
+                parts.append((rows - rows).add(0.0 if shift is None else shift.reshape(1, -1, *[1] * (x.dim() - 2))))
+            else:
+                parts.append(F.batch_norm(rows, None, None, weight[k], shift, training=True, eps=eps))
+        return torch.cat(parts)
+
+
+def _normalize_weighted(x: Tensor, mask: Tensor, eps: float) -> Tensor:
+    """Normalizes every row by the mean and variance of its particle's masked rows (all shapes static)."""
+    particles, batch = mask.shape
+    grouped = x.reshape(particles, batch, -1, x.shape[1], *x.shape[2:])
+    weight = mask.to(x.dtype).reshape(particles, batch, *[1] * (grouped.dim() - 2))
+    over = [d for d in range(1, grouped.dim()) if d != 3]
+    values = weight.sum(dim=over, keepdim=True) * (grouped[0, 0].numel() // x.shape[1])
+    values = values.clamp(min=1.0)
+    mean = (grouped * weight).sum(dim=over, keepdim=True) / values
+    centred = grouped - mean
+    var = (centred.square() * weight).sum(dim=over, keepdim=True) / values
+    return (centred * torch.rsqrt(var + eps)).reshape(x.shape)

@@ -1,0 +1,42 @@
+"""One particle at a time through the untouched layers: the simplest correct engine, and the oracle of the others."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from polytta.particles.engine import Engine, Statistics
+from polytta.particles.layout import Layout
+from polytta.particles.probe import Findings, check_output
+from polytta.particles.sharing import use_batch_statistics
+
+
+class LoopEngine(Engine):
+    """Calls the network K times, each time with one particle's parameters in place of the source's."""
+
+    name: ClassVar[str] = "loop"
+
+    def __init__(self, model: nn.Module, layout: Layout, findings: Findings, statistics: Statistics) -> None:
+        super().__init__(model, layout, findings, statistics)
+        if self.uses_batch_statistics:
+            use_batch_statistics(self.network)
+
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor:
+        rows = []
+        for k in range(theta.shape[0]):
+            if where is None:
+                rows.append(self._one(theta[k], x[k]))
+                continue
+            full = theta.new_zeros(x.shape[1], self.findings.num_classes)
+            if bool(where[k].any()):
+                kept = self._one(theta[k], x[k][where[k]])
+                full = full.to(kept.dtype).index_put((where[k],), kept)
+            rows.append(full)
+        return torch.stack(rows)
+
+    def _one(self, vector: Tensor, x: Tensor) -> Tensor:
+        alone = x.shape[0] == 1 and self.uses_batch_statistics
+        # BatchNorm refuses a single value per channel; the same sample twice has the same mean and variance.
+        given = x.repeat_interleave(2, dim=0) if alone else x
+        out = torch.func.functional_call(self.network, self.layout.named(vector), (given,))
+        return check_output(out, given.shape[0])[: x.shape[0]]

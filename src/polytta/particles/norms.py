@@ -1,0 +1,185 @@
+"""What a normalization layer computes, written down so that K particles can share one pass through it.
+
+Every supported layer is ``post(normalize(x) * weight + bias)``. A ``NormRecipe`` names the normalization and where the
+affine sits, and the folded engine then applies K different affines. Layers that are exactly a torch class are known.
+For any other class (timm's fused norm + activation, NCHW layer norms, transformers' RMS norms, a user's own) the
+candidate recipes are *tried on a real input with perturbed weights* and one that reproduces the layer is taken; when
+none does, the layer is refused by name, because a wrong guess would be a silently wrong answer.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from polytta.errors import ModelError
+
+Kind = Literal["batch", "group", "layer", "rms"]
+
+_TORCH_CLASSES: tuple[type[nn.Module], ...] = (
+    nn.BatchNorm1d,
+    nn.BatchNorm2d,
+    nn.BatchNorm3d,
+    nn.SyncBatchNorm,
+    nn.GroupNorm,
+    nn.LayerNorm,
+    nn.RMSNorm,
+    nn.InstanceNorm1d,
+    nn.InstanceNorm2d,
+    nn.InstanceNorm3d,
+)
+
+
+@dataclass(frozen=True)
+class NormRecipe:
+    """One normalization, up to its affine.
+
+    Attributes:
+        kind: which statistics are taken.
+        shape: shape of the affine parameters.
+        channel_first: whether the affine runs along dimension 1 (NCHW) instead of the trailing dimensions.
+        groups: number of groups ("group" only).
+        eps: added to the variance; None means the dtype's own epsilon (RMSNorm).
+        in_float32: whether the layer computes in float32 whatever its input.
+        post: modules applied after the affine (timm's fused dropout and activation).
+    """
+
+    kind: Kind
+    shape: tuple[int, ...]
+    channel_first: bool
+    groups: int = 0
+    eps: float | None = 1e-5
+    in_float32: bool = False
+    post: tuple[nn.Module, ...] = ()
+
+    def normalize(self, x: Tensor) -> Tensor:
+        """The layer without affine and post ("layer" and "rms" only; the others fuse it with their affine)."""
+        moved = x.movedim(1, -1) if self.channel_first else x
+        if self.kind == "layer":
+            out = F.layer_norm(moved, self.shape, None, None, 1e-5 if self.eps is None else self.eps)
+        else:
+            out = F.rms_norm(moved, self.shape, None, self.eps)
+        return out.movedim(-1, 1) if self.channel_first else out
+
+    def finish(self, x: Tensor) -> Tensor:
+        """What follows the affine."""
+        for module in self.post:
+            x = module(x)
+        return x
+
+    def reference(self, module: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The whole layer with the given affine, in evaluation mode; what candidates are judged by."""
+        source = x
+        if self.in_float32:
+            x = x.float()
+        if self.kind == "batch":
+            mean, var = getattr(module, "running_mean", None), getattr(module, "running_var", None)
+            eps = 1e-5 if self.eps is None else self.eps
+            out = F.batch_norm(x, mean, var, weight, bias, training=mean is None, eps=eps)
+        elif self.kind == "group":
+            out = F.group_norm(x, self.groups, weight, bias, 1e-5 if self.eps is None else self.eps)
+        else:
+            view = (-1, *[1] * (x.dim() - 2)) if self.channel_first else self.shape
+            out = self.normalize(x) * weight.reshape(view)
+            out = out if bias is None else out + bias.reshape(view)
+        return self.finish(out.to(source.dtype))
+
+
+def is_norm(module: nn.Module) -> bool:
+    """A torch normalization layer, a subclass of one, or a class that calls itself a norm and holds its own scale."""
+    if isinstance(module, (_BatchNorm, _InstanceNorm, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)):
+        return True
+    named_norm = re.search(r"norm", type(module).__name__, re.IGNORECASE) is not None
+    weight = module._parameters.get("weight")
+    return named_norm and weight is not None and weight.dim() == 1
+
+
+def has_affine(module: nn.Module) -> bool:
+    """Whether the layer has a learned scale."""
+    return isinstance(module._parameters.get("weight"), nn.Parameter)
+
+
+def is_batch_norm(module: nn.Module) -> bool:
+    """Whether the layer normalizes over the batch."""
+    return isinstance(module, _BatchNorm)
+
+
+def recognise(name: str, module: nn.Module, args: Sequence[object]) -> NormRecipe:
+    """The recipe of a layer, checked on the arguments it was really called with."""
+    if len(args) != 1 or not isinstance(args[0], Tensor):
+        raise ModelError(f"model: norm layer {name!r} is called with more than one tensor; exclude it.")
+    x = args[0].detach()
+    candidates = list(_candidates(module, x))
+    if type(module) in _TORCH_CLASSES and candidates:
+        return candidates[0]
+    for recipe in candidates:
+        if _reproduces(recipe, module, x):
+            return recipe
+    raise ModelError(
+        f"model: norm layer {name!r} of class {type(module).__module__}.{type(module).__qualname__} computes something "
+        "unknown; allowed are layers that normalize, scale and shift (then drop out and activate). "
+        f"Leave it out with exclude={name!r}."
+    )
+
+
+def _candidates(module: nn.Module, x: Tensor) -> Iterator[NormRecipe]:
+    weight = module._parameters.get("weight")
+    shape = tuple(weight.shape) if weight is not None else (x.shape[1],)
+    eps = getattr(module, "eps", getattr(module, "variance_epsilon", 1e-5))
+    posts: list[tuple[nn.Module, ...]] = [()]
+    fused = _fused_parts(module)
+    if fused:
+        posts.insert(0, fused)
+    if isinstance(module, _BatchNorm):
+        plain = [NormRecipe("batch", shape, True, eps=eps)]
+    elif isinstance(module, _InstanceNorm):
+        if module.track_running_stats:
+            return
+        plain = [NormRecipe("group", shape, True, groups=shape[0], eps=eps)]
+    elif isinstance(module, nn.GroupNorm):
+        plain = [NormRecipe("group", shape, True, groups=module.num_groups, eps=eps)]
+    else:
+        kinds: tuple[Kind, ...] = ("rms", "layer") if not isinstance(module, nn.LayerNorm) else ("layer", "rms")
+        plain = [NormRecipe(kind, shape, channel_first, eps=eps) for channel_first in (False, True) for kind in kinds]
+    for recipe in plain:
+        for post in posts:
+            yield replace(recipe, post=post)
+            if x.dtype in (torch.float16, torch.bfloat16):
+                yield replace(recipe, post=post, in_float32=True)
+
+
+def _fused_parts(module: nn.Module) -> tuple[nn.Module, ...]:
+    parts = (getattr(module, "drop", None), getattr(module, "act", None))
+    return tuple(part for part in parts if isinstance(part, nn.Module) and not isinstance(part, nn.Identity))
+
+
+@torch.no_grad()
+def _reproduces(recipe: NormRecipe, module: nn.Module, x: Tensor) -> bool:
+    """Compares on perturbed weights, so that an affine of ones and zeros cannot hide a misplaced one."""
+    generator = torch.Generator().manual_seed(0)
+    affine: dict[str, Tensor] = {}
+    for kind in ("weight", "bias"):
+        value = module._parameters.get(kind)
+        if value is not None:
+            noise = torch.randn(value.shape, generator=generator)
+            affine[kind] = (value.float().cpu() + 0.5 * noise).to(value)
+    if not affine:
+        affine_weight: Tensor = torch.ones(recipe.shape, dtype=x.dtype, device=x.device)
+    else:
+        affine_weight = affine["weight"]
+    try:
+        expected = torch.func.functional_call(module, affine, (x,))
+        got = recipe.reference(module, x, affine_weight, affine.get("bias"))
+    except (RuntimeError, ValueError, IndexError):
+        return False
+    if expected.shape != got.shape:
+        return False
+    loose = x.dtype in (torch.float16, torch.bfloat16)
+    scale = expected.float().abs().max().clamp(min=1e-6)
+    return bool(((expected.float() - got.float()).abs().max() / scale) < (2e-2 if loose else 1e-4))

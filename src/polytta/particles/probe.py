@@ -1,0 +1,147 @@
+"""Looks at one real pass through the network before any particle exists.
+
+Folding needs to know, for each norm layer, which dimension carries the batch: transformers that work token-first put it
+second, windowed attention multiplies it. Two small batches of different size, sharing two of their images, tell: the
+batch dimension is the one that grew, and the rows of the shared images must be equal in both. A layer where that fails
+mixes or permutes samples, and is refused.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from polytta.errors import InputError, ModelError
+from polytta.particles.norms import NormRecipe, is_batch_norm, recognise
+
+
+@dataclass(frozen=True)
+class NormSite:
+    """A norm layer as it is really used: what it computes, where its batch is, and values per channel and sample."""
+
+    recipe: NormRecipe
+    batch_dim: int
+    values_per_channel: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the probe learnt."""
+
+    sites: dict[str, NormSite]
+    num_classes: int
+
+
+@contextmanager
+def plain_attention() -> Iterator[None]:
+    """Torch's fused transformer inference path reads norm weights itself, past any replaced norm layer."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def probe(network: nn.Module, sample: Tensor, layers: tuple[str, ...], *, adapted: tuple[str, ...]) -> Findings:
+    """Runs the source network on batches of 2 and 3 and describes every layer in ``layers``.
+
+    Args:
+        network: the source network in evaluation mode.
+        sample: one image, (1, ...).
+        layers: norm layers to describe.
+        adapted: those of them that must be usable; the rest is described only if it has a batch.
+    """
+    noise = torch.randn((2, *sample.shape[1:]), generator=torch.Generator().manual_seed(0)).to(sample)
+    three = torch.cat([sample, noise])
+    two = torch.cat([sample, noise[1:]])
+    calls_three, classes = _record(network, three, layers)
+    calls_two, _ = _record(network, two, layers)
+    mixing = any(is_batch_norm(m) and getattr(m, "running_mean", None) is None for m in network.modules())
+    sites: dict[str, NormSite] = {}
+    for name in layers:
+        if not calls_three[name] and name in adapted:
+            raise ModelError(f"model: norm layer {name!r} is never called in forward; leave it out with exclude.")
+        found = [
+            _site(name, network.get_submodule(name), big, small, check_rows=not mixing)
+            for big, small in zip(calls_three[name], calls_two[name], strict=True)
+        ]
+        usable = [site for site in found if site is not None]
+        if name in adapted and (len(usable) < len(found) or len({s.batch_dim for s in usable}) > 1):
+            raise ModelError(
+                f"model: norm layer {name!r} is applied to a tensor without one batch dimension of its own; "
+                f"leave it out with exclude={name!r}."
+            )
+        if usable:
+            sites[name] = usable[0]
+    return Findings(sites, classes)
+
+
+def check_output(output: object, batch: int) -> Tensor:
+    """The model's output if it is (B, C) logits."""
+    got = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+    if not isinstance(output, Tensor) or output.dim() != 2 or output.shape[0] != batch:
+        raise ModelError(f"model: its output for {batch} images is {got}; allowed is a (B, C) tensor of logits.")
+    if output.shape[1] < 2 or not output.is_floating_point():
+        raise ModelError(f"model: its output is {got} of {output.dtype}; allowed are >= 2 floating-point class logits.")
+    return output
+
+
+@contextmanager
+def model_errors_as_input_errors(x: Tensor) -> Iterator[None]:
+    """What a model says about a shape it cannot take is the user's to hear, in one sentence."""
+    try:
+        yield
+    except (InputError, ModelError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, IndexError, TypeError, AssertionError) as error:
+        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f"x: the model cannot take images of shape {tuple(x.shape[1:])} and {x.dtype}; it said: {said}"
+        ) from error
+
+
+@torch.no_grad()
+def _record(network: nn.Module, x: Tensor, layers: tuple[str, ...]) -> tuple[dict[str, list[Tensor]], int]:
+    """Inputs of every call of every named layer, and the number of classes."""
+    calls: dict[str, list[Tensor]] = {name: [] for name in layers}
+
+    def remember(name: str) -> object:
+        def hook(_module: nn.Module, args: tuple[object, ...]) -> None:
+            if args and isinstance(args[0], Tensor):
+                calls[name].append(args[0])
+
+        return network.get_submodule(name).register_forward_pre_hook(hook)
+
+    handles = [remember(name) for name in layers]
+    try:
+        with plain_attention(), model_errors_as_input_errors(x):
+            output = check_output(network(x), x.shape[0])
+    finally:
+        for handle in handles:
+            handle.remove()  # type: ignore[attr-defined]
+    return calls, output.shape[1]
+
+
+def _site(name: str, module: nn.Module, big: Tensor, small: Tensor, *, check_rows: bool) -> NormSite | None:
+    grown = [d for d in range(big.dim()) if big.shape[d] != small.shape[d]] if big.dim() == small.dim() else []
+    if len(grown) != 1 or big.shape[grown[0]] % 3 or big.shape[grown[0]] * 2 != small.shape[grown[0]] * 3:
+        return None
+    dim = grown[0]
+    recipe = recognise(name, module, (big,))
+    if dim != 0 and recipe.kind in ("batch", "group"):
+        raise ModelError(f"model: norm layer {name!r} has its batch in dimension {dim}; allowed there is only 0.")
+    if check_rows:
+        first, _, last = big.float().chunk(3, dim)
+        shared_big, shared_small = torch.cat([first, last], dim), small.float()
+        difference = (shared_big - shared_small).abs().max()
+        spread = (first - last).abs().max()
+        if bool(difference > 0.05 * spread + 1e-3):
+            raise ModelError(
+                f"model: the samples of a batch mix or change order before norm layer {name!r}; "
+                "allowed are models that treat each sample by itself (BatchNorm aside)."
+            )
+    per_sample = big.shape[dim] // 3 * (big[0].numel() // big.shape[1]) if recipe.kind == "batch" else 0
+    return NormSite(recipe, dim, per_sample)

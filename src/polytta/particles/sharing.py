@@ -1,0 +1,62 @@
+"""A second module tree over the same weights.
+
+The adapter must replace normalization layers and forget running statistics, and must not touch the user's model.
+A deep copy would double the memory of the frozen trunk, so only the module *objects* are copied: every tensor of the
+copy is a new ``Parameter`` over the same storage. ``copy.to("cuda")`` then moves the copy and leaves the original.
+"""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from polytta.errors import ModelError
+
+
+def share_structure(model: nn.Module) -> nn.Module:
+    """Copies the module tree of ``model`` in evaluation mode, sharing every tensor; nothing requires a gradient."""
+    model = _unwrap(model)
+    memo: dict[int, object] = {}
+    with torch.inference_mode(False):
+        for module in model.modules():
+            for parameter in module._parameters.values():
+                if parameter is not None and id(parameter) not in memo:
+                    memo[id(parameter)] = nn.Parameter(_usable(parameter), requires_grad=False)
+            for held in (*module._buffers.values(), *vars(module).values()):
+                if isinstance(held, Tensor) and id(held) not in memo:
+                    memo[id(held)] = _usable(held)
+        try:
+            shared: nn.Module = copy.deepcopy(model, memo)
+        except Exception as error:
+            raise ModelError(
+                f"model: its module tree cannot be copied ({type(error).__name__}: {error}); "
+                "allowed are modules that copy.deepcopy accepts."
+            ) from error
+    return shared.eval()
+
+
+def use_batch_statistics(network: nn.Module) -> None:
+    """Makes every BatchNorm layer of a shared copy normalize by the batch at hand; stored statistics are forgotten."""
+    for module in network.modules():
+        if isinstance(module, _BatchNorm):
+            module.track_running_stats = False
+            module.running_mean = None
+            module.running_var = None
+
+
+def _unwrap(model: nn.Module) -> nn.Module:
+    """Looks through wrappers that only change how a module is run (compiled, data parallel)."""
+    if isinstance(model, torch.jit.ScriptModule):
+        raise ModelError("model: got a TorchScript module, whose layers cannot be replaced; pass the nn.Module.")
+    inner = getattr(model, "_orig_mod", None)
+    if isinstance(inner, nn.Module):
+        return _unwrap(inner)
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        return _unwrap(model.module)
+    return model
+
+
+def _usable(tensor: Tensor) -> Tensor:
+    """Tensors born under inference_mode cannot take part in autograd, so those alone are copied."""
+    return tensor.detach().clone() if tensor.is_inference() else tensor.detach()

@@ -1,0 +1,81 @@
+"""States on disk: one safetensors file, tensors plus a JSON header that says what they belong to.
+
+Loading runs no code from the file. Everything is checked before an adapter is made: the file itself, a digest over all
+tensors and settings, and that the model's own norm parameters are those the particles started from.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from polytta.errors import StateError
+
+if TYPE_CHECKING:
+    from polytta.adapter import Adapted
+
+FORMAT = "polytta-state-1"
+
+
+def save(adapted: "Adapted", path: Path) -> None:
+    """Writes beside the target and renames, so that a crash leaves the old file or the new one, never half of one."""
+    tensors = {name: value.detach().cpu().contiguous() for name, value in adapted.state_dict().items()}
+    header = {
+        "config": adapted.config.to_dict(),
+        "source": _digest({"source": adapted.source.cpu()}),
+        "totals": vars(adapted.totals),
+    }
+    text = json.dumps(header, sort_keys=True)
+    metadata = {"format": FORMAT, "header": text, "digest": _digest(tensors, text)}
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(to_bytes(tensors, metadata))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and header of a state file that is whole and ours."""
+    if not path.is_file():
+        raise StateError(f"path: {str(path)!r} is not a file; allowed is one written by Adapted.save.")
+    try:
+        with safe_open(str(path), framework="pt", device="cpu") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise StateError(f"path: {str(path)!r} is not a readable state file ({error}).") from error
+    if metadata.get("format") != FORMAT:
+        found = metadata.get("format", "no format mark")
+        raise StateError(f"path: {str(path)!r} has {found!r}; allowed is {FORMAT!r}, as written by Adapted.save.")
+    if metadata.get("digest") != _digest(tensors, metadata.get("header", "")):
+        raise StateError(f"path: {str(path)!r} is damaged: its contents do not match the digest stored with them.")
+    return tensors, json.loads(metadata["header"])
+
+
+def check_source(adapted: "Adapted", header: dict[str, Any], path: Path) -> None:
+    """Refuses particles that started from other weights."""
+    if header.get("source") != _digest({"source": adapted.source.cpu()}):
+        raise StateError(
+            f"model: the state in {str(path)!r} started from other norm parameters; allowed is the same source model."
+        )
+
+
+def _digest(tensors: dict[str, Tensor], text: str = "") -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name}:{value.dtype}:{tuple(value.shape)}:".encode())
+        digest.update(value.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,29 @@
+"""How far apart particles are, in parameters and in predictions."""
+
+import torch
+from torch import Tensor
+
+
+def distance_to_source(theta: Tensor, source: Tensor) -> Tensor:
+    """(K,) Euclidean distances ‖θᵢ - θ⁰‖."""
+    return (theta - source).norm(dim=1)
+
+
+def pairwise_distances(theta: Tensor) -> Tensor:
+    """(K, K) Euclidean distances ‖θᵢ - θⱼ‖, computed from differences so that equal rows are exactly 0 apart."""
+    return (theta.unsqueeze(0) - theta.unsqueeze(1)).norm(dim=2)
+
+
+def mean_off_diagonal(square: Tensor) -> float:
+    """Mean over ordered pairs of different particles; 0 for one particle."""
+    particles = square.shape[0]
+    if particles < 2:
+        return 0.0
+    return float((square.sum() - square.diagonal().sum()) / (particles * (particles - 1)))
+
+
+def disagreement(logits: Tensor) -> float:
+    """Share of (ordered pair, sample) in which two particles predict different classes."""
+    labels = logits.argmax(dim=-1)
+    different = (labels.unsqueeze(0) != labels.unsqueeze(1)).to(torch.float64).mean(dim=2)
+    return mean_off_diagonal(different)

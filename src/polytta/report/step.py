@@ -1,0 +1,100 @@
+"""Typed records of what a step did. Costly measures are worked out only when they are read."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from polytta.methods.base import entropy
+from polytta.report.measures import (
+    disagreement,
+    distance_to_source,
+    mean_off_diagonal,
+    pairwise_distances,
+)
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step of the population. Per-particle fields are tuples of length K.
+
+    Attributes:
+        step: number of the step, from 1.
+        samples: images in the batch.
+        rejected: images kept from adaptation because they had non-finite or absurd values.
+        selected: {filter name: samples left after it, per particle}, summed over views.
+        loss: value of each particle's loss (0 where nothing was selected).
+        stepped: whether the particle's parameters moved.
+        reset: whether the particle returned to source.
+        forward_samples: (particle, image) pairs sent forward.
+        backward_samples: (particle, image) pairs whose loss was differentiated.
+        logits: (K, B', C) of the usable images, before the update.
+        theta: (K, P) after the step.
+        source: (P,).
+    """
+
+    step: int
+    samples: int
+    rejected: int
+    selected: dict[str, tuple[int, ...]]
+    loss: tuple[float, ...]
+    stepped: tuple[bool, ...]
+    reset: tuple[bool, ...]
+    forward_samples: int
+    backward_samples: int
+    logits: Tensor | None = field(repr=False)
+    theta: Tensor = field(repr=False)
+    source: Tensor = field(repr=False)
+
+    @cached_property
+    def entropy(self) -> tuple[float, ...]:
+        """Mean prediction entropy of each particle, in nats."""
+        if self.logits is None:
+            return (0.0,) * self.theta.shape[0]
+        return tuple(entropy(self.logits).mean(dim=1).tolist())
+
+    @cached_property
+    def distance_to_source(self) -> tuple[float, ...]:
+        """‖θᵢ - θ⁰‖ of each particle."""
+        return tuple(distance_to_source(self.theta, self.source).tolist())
+
+    @cached_property
+    def pairwise_distance(self) -> float:
+        """Mean ‖θᵢ - θⱼ‖ over pairs of particles."""
+        return mean_off_diagonal(pairwise_distances(self.theta))
+
+    @cached_property
+    def disagreement(self) -> float:
+        """Share of samples on which two particles predict different classes, averaged over pairs."""
+        return 0.0 if self.logits is None else disagreement(self.logits)
+
+
+@dataclass
+class Totals:
+    """Sums over all steps since the start or the last reset."""
+
+    steps: int = 0
+    samples: int = 0
+    rejected: int = 0
+    forward_samples: int = 0
+    backward_samples: int = 0
+    selected: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    stepped: tuple[int, ...] = ()
+    resets: tuple[int, ...] = ()
+
+    def add(self, report: StepReport) -> None:
+        """Counts one more step."""
+        self.steps += 1
+        self.samples += report.samples
+        self.rejected += report.rejected
+        self.forward_samples += report.forward_samples
+        self.backward_samples += report.backward_samples
+        for name, counts in report.selected.items():
+            self.selected[name] = _added(self.selected.get(name, ()), counts)
+        self.stepped = _added(self.stepped, report.stepped)
+        self.resets = _added(self.resets, report.reset)
+
+
+def _added(left: tuple[int, ...], right: tuple[int, ...] | tuple[bool, ...]) -> tuple[int, ...]:
+    left = left or (0,) * len(right)
+    return tuple(a + int(b) for a, b in zip(left, right, strict=True))
