@@ -266,9 +266,10 @@ class Adapted(nn.Module):
         if self._warned_identical or self.config.particles < 2 or min(self.totals.stepped) < _IDENTICAL_AFTER:
             return
         self._warned_identical = True
-        if bool((self.theta == self.theta[:1]).all()):
+        apart = (self.theta - self.theta[:1]).norm(dim=1).max()
+        if bool(apart <= 1e-5 * (self.theta - self.source).norm(dim=1).max()):
             warnings.warn(
-                f"all {self.config.particles} particles are still identical after {self.totals.steps} steps, so they "
+                f"all {self.config.particles} particles are still the same after {self.totals.steps} steps, so they "
                 "are worth one; let lr_spread, the optimizers, or the random numbers differ.",
                 PolyttaWarning,
                 stacklevel=4,

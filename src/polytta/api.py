@@ -15,6 +15,7 @@ from polytta.errors import ConfigError
 from polytta.methods import Method, resolve_method
 from polytta.optim import Optimizer, OptimizerSpec, resolve_optimizers
 from polytta.particles import ENGINES
+from polytta.particles.sharing import unwrap
 from polytta.particles.targets import Patterns, choose_layers
 from polytta.persist import check_source, read
 from polytta.report import Totals
@@ -73,6 +74,7 @@ def adapt(
     """
     if not isinstance(model, nn.Module):
         raise ConfigError(f"model: got {type(model).__name__}; allowed is a torch.nn.Module.")
+    model = unwrap(model)
     _whole_number("particles", particles, 1)
     _whole_number("seed", seed, 0)
     for name, value, least in (("num_classes", num_classes, 2), ("batch_size", batch_size, 1)):
@@ -125,7 +127,7 @@ def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
     check_source(adapted, header, Path(path))
     adapted.load_state_dict({name: value.to(adapted.theta.device) for name, value in tensors.items()})
     adapted.config = replace(adapted.config, lr_origin=stored["lr_origin"], lr_spread=stored["lr_spread"])
-    adapted.totals = Totals(**header["totals"])
+    adapted.totals = Totals.from_plain(header["totals"])
     return adapted
 
 

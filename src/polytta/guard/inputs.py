@@ -50,7 +50,8 @@ def screen(x: object, dtype: torch.dtype, device: torch.device) -> Screened:
     x = x.detach()
     x = x.clone() if x.is_inference() else x
     in_range = x.abs() <= LARGEST_VALUE
-    x = x.to(dtype)
+    # torch's GroupNorm backward crashes the process on channels-last CPU tensors with fewer images than threads.
+    x = x.to(dtype).contiguous() if device.type == "cpu" else x.to(dtype)
     if bool(in_range.all()):
         return Screened(x, None)
     return Screened(torch.where(in_range, x, torch.zeros_like(x)), in_range.flatten(1).all(dim=1))

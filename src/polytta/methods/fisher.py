@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from polytta.errors import ConfigError
 from polytta.particles.layout import Layout
-from polytta.particles.sharing import share_structure, use_batch_statistics
+from polytta.particles.sharing import share_structure, unwrap, use_batch_statistics
 from polytta.particles.targets import norm_layers
 
 
 def estimate_fisher(model: nn.Module, batches: Iterable[Tensor]) -> dict[str, Tensor]:
     """{parameter name: Fisher information} for ``EATA(fisher=...)``; ``model`` is not changed."""
-    network = share_structure(model)
+    network = share_structure(unwrap(model))
     use_batch_statistics(network)
     layout = Layout.of(network, norm_layers(network))
     parameters = [network.get_parameter(slot.name).requires_grad_() for slot in layout.slots]

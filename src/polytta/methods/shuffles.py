@@ -22,7 +22,7 @@ def permute_tiles(x: Tensor, order: Tensor) -> Tensor:
     """
     side = round(order.shape[1] ** 0.5)
     batch, channels, height, width = x.shape
-    fitted = (height // side * side, width // side * side)
+    fitted = (max(height // side, 1) * side, max(width // side, 1) * side)
     resized = x if fitted == (height, width) else F.interpolate(x, fitted, mode="bilinear", align_corners=False)
     h, w = fitted[0] // side, fitted[1] // side
     tiles = resized.reshape(batch, channels, side, h, side, w).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)

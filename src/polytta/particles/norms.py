@@ -95,7 +95,8 @@ def is_norm(module: nn.Module) -> bool:
     """A torch normalization layer, a subclass of one, or a class that calls itself a norm and holds its own scale."""
     if isinstance(module, (_BatchNorm, _InstanceNorm, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)):
         return True
-    named_norm = re.search(r"norm", type(module).__name__, re.IGNORECASE) is not None
+    # ConvNeXt V2's GlobalResponseNorm is a gated residual that starts as the identity: a norm in name only.
+    named_norm = re.search(r"(?<!GlobalResponse)norm", type(module).__name__, re.IGNORECASE) is not None
     weight = module._parameters.get("weight")
     return named_norm and weight is not None and weight.dim() == 1
 

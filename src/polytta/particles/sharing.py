@@ -16,7 +16,6 @@ from polytta.errors import ModelError
 
 def share_structure(model: nn.Module) -> nn.Module:
     """Copies the module tree of ``model`` in evaluation mode, sharing every tensor; nothing requires a gradient."""
-    model = _unwrap(model)
     memo: dict[int, object] = {}
     with torch.inference_mode(False):
         for module in model.modules():
@@ -45,15 +44,15 @@ def use_batch_statistics(network: nn.Module) -> None:
             module.running_var = None
 
 
-def _unwrap(model: nn.Module) -> nn.Module:
+def unwrap(model: nn.Module) -> nn.Module:
     """Looks through wrappers that only change how a module is run (compiled, data parallel)."""
     if isinstance(model, torch.jit.ScriptModule):
         raise ModelError("model: got a TorchScript module, whose layers cannot be replaced; pass the nn.Module.")
     inner = getattr(model, "_orig_mod", None)
     if isinstance(inner, nn.Module):
-        return _unwrap(inner)
+        return unwrap(inner)
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
-        return _unwrap(model.module)
+        return unwrap(model.module)
     return model
 
 

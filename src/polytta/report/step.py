@@ -1,7 +1,9 @@
 """Typed records of what a step did. Costly measures are worked out only when they are read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from torch import Tensor
 
@@ -81,6 +83,13 @@ class Totals:
     selected: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stepped: tuple[int, ...] = ()
     resets: tuple[int, ...] = ()
+
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> "Totals":
+        """Totals from plain values, as JSON holds them."""
+        values = dict(stored)
+        values["selected"] = {name: tuple(counts) for name, counts in values["selected"].items()}
+        return cls(**{**values, "stepped": tuple(values["stepped"]), "resets": tuple(values["resets"])})
 
     def add(self, report: StepReport) -> None:
         """Counts one more step."""

@@ -1,0 +1,13 @@
+"""Conformance checks for methods and diversifiers, ours and yours.
+
+    import polytta.checks
+    polytta.checks.check_method(MyMethod())
+    polytta.checks.check_diversifier(MyDiversifier())
+
+Each check is a function that raises AssertionError with a sentence saying what a user would have noticed.
+"""
+
+from polytta.checks.conformance import CHECKS as CHECKS
+from polytta.checks.conformance import Case as Case
+from polytta.checks.conformance import check_diversifier as check_diversifier
+from polytta.checks.conformance import check_method as check_method

@@ -1,0 +1,237 @@
+"""What every combination of method, diversifier, optimizers and views must do, in every engine."""
+
+import copy
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import polytta
+from polytta.adapter import Adapted
+from polytta.checks.networks import CLASSES, small_model, small_stream
+from polytta.diversity import Diversifier
+from polytta.errors import PolyttaWarning
+from polytta.methods import Method
+from polytta.particles import ENGINES
+
+LR = 0.01
+
+
+@dataclass(frozen=True)
+class Case:
+    """A setting to check: a model kind and arguments of ``polytta.adapt``."""
+
+    model: str = "group"
+    batch: int = 6
+    steps: int = 5
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def make(self, **changes: Any) -> Adapted:
+        """A fresh adapter, in double precision so that engines can be told apart from rounding."""
+        wanted = {"lr": LR, "exclude": None, **self.arguments, **changes}
+        return polytta.adapt(small_model(self.model), **wanted)
+
+    def stream(self) -> list[Tensor]:
+        """The batches it is fed."""
+        return small_stream(self.steps, self.batch)
+
+    def run(self, adapted: Adapted) -> list[Tensor]:
+        """Predictions over the stream."""
+        return [adapted(x) for x in self.stream()]
+
+
+def predictions_are_log_probabilities(case: Case) -> None:
+    """(B, C), finite, normalized."""
+    for log_probs in case.run(case.make()):
+        assert log_probs.shape == (case.batch, CLASSES), f"forward returned {tuple(log_probs.shape)}"
+        assert bool(log_probs.isfinite().all()), "forward returned non-finite values"
+        assert torch.allclose(log_probs.exp().sum(dim=1), log_probs.new_ones(case.batch)), "rows do not sum to 1"
+
+
+def forward_predicts_before_it_adapts(case: Case) -> None:
+    """The answer is the one ``predict`` would have given."""
+    adapted = case.make()
+    for x in case.stream():
+        before = adapted.predict(x)
+        assert torch.equal(adapted(x), before), "forward did not answer with the state before the update"
+
+
+def predict_changes_nothing(case: Case) -> None:
+    """Reading a prediction leaves no trace."""
+    adapted = case.make()
+    case.run(adapted)
+    state = copy.deepcopy(adapted.state_dict())
+    adapted.predict(case.stream()[0])
+    adapted.particles_log_probs(case.stream()[0])
+    for name, value in adapted.state_dict().items():
+        assert torch.equal(value.nan_to_num(), state[name].nan_to_num()), f"predict changed {name!r}"
+
+
+def equal_seeds_give_equal_predictions(case: Case) -> None:
+    """Two runs are bit-equal."""
+    for one, two in zip(case.run(case.make(seed=3)), case.run(case.make(seed=3)), strict=True):
+        assert torch.equal(one, two), "two runs with the same seed differ"
+
+
+def engines_agree(case: Case) -> None:
+    """Every engine gives what the loop gives."""
+    oracle = case.make(engine="loop")
+    expected = case.run(oracle)
+    for engine in ENGINES:
+        adapted = case.make(engine=engine)
+        for step, (got, wanted) in enumerate(zip(case.run(adapted), expected, strict=True)):
+            difference = float((got - wanted).abs().max())
+            assert difference <= 1e-9, f"engine {engine!r} is {difference:.1e} from the loop at step {step}"
+        difference = float((adapted.theta - oracle.theta).abs().max())
+        assert difference <= 1e-9, f"engine {engine!r}: parameters are {difference:.1e} from the loop's"
+        assert adapted.totals.selected == oracle.totals.selected, f"engine {engine!r} selects other samples"
+
+
+def the_source_model_is_untouched(case: Case) -> None:
+    """Neither its weights nor its buffers nor its mode change."""
+    model = small_model(case.model)
+    before = copy.deepcopy(model.state_dict())
+    case.run(polytta.adapt(model, **{"lr": LR, "exclude": None, **case.arguments}))
+    assert not model.training, "the source model's mode changed"
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), f"the source model's {name!r} changed"
+
+
+def equal_particles_stay_equal(case: Case) -> None:
+    """With equal learning rates, optimizers and random numbers nothing can tell particles apart.
+
+    Bit for bit in the loop; folded rows may be summed in another order, so there up to rounding.
+    """
+    optimizer = case.arguments.get("optimizer", "sgd")
+    single = optimizer if isinstance(optimizer, str | polytta.optim.Optimizer) else optimizer[0]
+    for engine in ENGINES:
+        adapted = case.make(lr_spread=0.0, shared_noise=True, optimizer=single, engine=engine)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PolyttaWarning)
+            case.run(adapted)
+        apart = float((adapted.theta - adapted.theta[:1]).abs().max())
+        assert apart <= (0.0 if engine == "loop" else 1e-9), f"equal particles drifted {apart:.1e} apart in {engine!r}"
+
+
+def particles_spread(case: Case) -> None:
+    """With the default symmetry breaking, particles that moved are different."""
+    adapted = case.make()
+    case.run(adapted)
+    if adapted.config.particles > 1 and adapted.config.method.adapts:
+        assert min(adapted.totals.stepped) > 0, "the check's stream made some particle never move; nothing was tested"
+        assert adapted.last is not None
+        assert adapted.last.pairwise_distance > 0, "particles are identical after several updates"
+
+
+def reset_returns_to_source(case: Case) -> None:
+    """After a reset the stream gives the same answers as the first time."""
+    adapted = case.make()
+    first = case.run(adapted)
+    adapted.reset()
+    for one, two in zip(first, case.run(adapted), strict=True):
+        assert torch.equal(one, two), "reset did not return to the start"
+
+
+def a_saved_stream_goes_on(case: Case) -> None:
+    """Saving in mid-stream, loading and going on is bit-equal to never stopping."""
+    stream, whole = case.stream(), case.make()
+    expected = [whole(x) for x in stream]
+    half = len(stream) // 2
+    part = case.make()
+    for x in stream[:half]:
+        part(x)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.safetensors"
+        part.save(path)
+        changes = {key: case.arguments[key] for key in ("method", "diversity", "views") if key in case.arguments}
+        back = polytta.load(path, small_model(case.model), **changes)
+    for x, wanted in zip(stream[half:], expected[half:], strict=True):
+        assert torch.equal(back(x), wanted), "a resumed stream differs from an uninterrupted one"
+    assert torch.equal(back.theta, whole.theta), "a resumed stream ends with other parameters"
+
+
+def copies_are_independent(case: Case) -> None:
+    """Adapting a deep copy leaves the original alone."""
+    adapted = case.make()
+    adapted(case.stream()[0])
+    before = adapted.theta.clone()
+    twin = copy.deepcopy(adapted)
+    for x in case.stream()[1:]:
+        twin(x)
+    assert torch.equal(adapted.theta, before), "adapting a copy changed the original"
+
+
+def broken_images_do_no_harm(case: Case) -> None:
+    """A NaN image gets a finite answer, and everything else goes on as if it had not been there."""
+    clean, soiled = case.make(), case.make()
+    for x in case.stream():
+        broken = torch.cat([x, torch.full_like(x[:1], torch.nan)])
+        expected = clean(x)
+        got = soiled(broken)
+        assert bool(got.isfinite().all()), "a NaN image made a non-finite prediction"
+        assert torch.equal(got[:-1], expected), "a NaN image changed the predictions of its neighbours"
+    assert torch.equal(clean.theta, soiled.theta), "a NaN image took part in adaptation"
+
+
+def state_does_not_grow(case: Case) -> None:
+    """The state has the same tensors of the same size after every step."""
+    adapted = case.make()
+    stream = case.stream()
+    adapted(stream[0])
+    sizes = {name: value.shape for name, value in adapted.state_dict().items()}
+    for x in stream[1:]:
+        adapted(x)
+        assert {name: value.shape for name, value in adapted.state_dict().items()} == sizes, "the state grew"
+
+
+def independent_particles_equal_single_ones(case: Case) -> None:
+    """Without interaction, particle i is the base method run alone at its learning rate."""
+    population = case.make(diversity="none", lr_spread=0.5, shared_noise=True)
+    case.run(population)
+    rates = population.config.learning_rates
+    assert rates is not None
+    for k, rate in enumerate(rates):
+        alone = case.make(diversity="none", particles=1, lr=rate, optimizer=population.config.optimizers[k])
+        case.run(alone)
+        difference = float((alone.theta[0] - population.theta[k]).abs().max())
+        assert difference <= 1e-9, f"particle {k} is {difference:.1e} from the same method run alone"
+
+
+Check = Callable[[Case], None]
+
+CHECKS: tuple[Check, ...] = (
+    predictions_are_log_probabilities,
+    forward_predicts_before_it_adapts,
+    predict_changes_nothing,
+    equal_seeds_give_equal_predictions,
+    engines_agree,
+    the_source_model_is_untouched,
+    equal_particles_stay_equal,
+    particles_spread,
+    reset_returns_to_source,
+    a_saved_stream_goes_on,
+    copies_are_independent,
+    broken_images_do_no_harm,
+    state_does_not_grow,
+    independent_particles_equal_single_ones,
+)
+
+
+def check_method(method: str | Method, **arguments: Any) -> None:
+    """Runs every check on a method, over convolutional and transformer models, with 1 and 3 particles."""
+    for model in ("batch", "group", "layer"):
+        for particles in (1, 3):
+            case = Case(model, arguments={"method": method, "particles": particles, **arguments})
+            for check in CHECKS:
+                check(case)
+
+
+def check_diversifier(diversity: str | Diversifier, **arguments: Any) -> None:
+    """Runs every check on a diversifier, over two base methods."""
+    for method in ("tent", "deyo"):
+        check_method(method, **{"diversity": diversity, "preset": "official", **arguments})

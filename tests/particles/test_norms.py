@@ -1,0 +1,120 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+import polytta
+from polytta.checks.networks import small_stream
+from polytta.errors import InputError, ModelError
+from polytta.particles.norms import is_norm, recognise
+
+
+class ScaledFirst(nn.LayerNorm):
+    """A norm nobody could guess: it scales before it normalizes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.layer_norm(x * self.weight, self.normalized_shape) + self.bias
+
+
+class OnePlusWeight(nn.Module):
+    """RMS norm with scale 1 + weight, which only perturbed weights can tell from a plain one."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.rms_norm(x, (x.shape[-1],)) * (1 + self.weight)
+
+
+class OwnRMSNorm(nn.Module):
+    """A user's own RMS norm, of no known class."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(width))
+        self.variance_epsilon = 1e-4
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + self.variance_epsilon) * self.weight
+
+
+class OwnLayerNorm2d(nn.LayerNorm):
+    """Layer norm over the channels of NCHW, then an activation, as several libraries fuse it."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.act = nn.SiLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2))
+
+
+def test_user_norms_are_recognised_by_what_they_compute() -> None:
+    rms = recognise("n", OwnRMSNorm(6), (torch.randn(2, 4, 6),))
+    assert (rms.kind, rms.channel_first, rms.eps) == ("rms", False, 1e-4)
+    fused = recognise("n", OwnLayerNorm2d(6), (torch.randn(2, 6, 4, 5),))
+    assert (fused.kind, fused.channel_first) == ("layer", True)
+    assert isinstance(fused.post[0], nn.SiLU)
+
+
+@pytest.mark.parametrize("layer", [ScaledFirst(6), OnePlusWeight(6)], ids=lambda layer: type(layer).__name__)
+def test_unknown_norms_are_refused_by_name(layer: nn.Module) -> None:
+    layer.__class__.__name__ = f"{type(layer).__name__.removesuffix('Norm')}Norm"
+    assert is_norm(layer)
+    model = nn.Sequential(nn.Linear(6, 6), layer, nn.Linear(6, 3)).double()
+    adapted = polytta.adapt(model, "tent", exclude=None, lr=0.1)
+    with pytest.raises(ModelError, match=r"norm layer '1' of class .* computes something unknown.*exclude='1'"):
+        adapted(torch.randn(4, 6, dtype=torch.float64))
+
+
+def test_a_shared_layer_is_adapted_everywhere_it_is_used() -> None:
+    norm = nn.LayerNorm(6)
+    model = nn.Sequential(nn.Linear(6, 6), norm, nn.Linear(6, 6), norm, nn.Linear(6, 3)).double()
+    outputs = []
+    for engine in ("loop", "folded"):
+        adapted = polytta.adapt(model, "tent", exclude=None, lr=0.1, engine=engine)
+        generator = torch.Generator().manual_seed(0)
+        outputs.append([adapted(torch.randn(4, 6, generator=generator, dtype=torch.float64)) for _ in range(4)])
+    for one, two in zip(*outputs, strict=True):
+        assert torch.allclose(one, two, atol=1e-10)
+
+
+def test_batch_norm_on_a_single_value_is_refused() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, 8), nn.BatchNorm1d(8), nn.Linear(8, 5)).double()
+    x = small_stream(1, 1)[0]
+    with pytest.raises(InputError, match=r"batch of 1.*statistics='source'"):
+        polytta.adapt(model, "tent", exclude=None)(x)
+    assert polytta.adapt(model, "tent", exclude=None, statistics="source")(x).shape == (1, 5)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_batch_norms_of_every_dimension(dimensions: int) -> None:
+    conv = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}[dimensions]
+    norm = {1: nn.BatchNorm1d, 2: nn.SyncBatchNorm, 3: nn.BatchNorm3d}[dimensions]
+    model = nn.Sequential(conv(2, 4, 3), norm(4), nn.SiLU(), nn.Flatten(), nn.LazyLinear(3)).double().eval()
+    x = torch.randn(4, 2, *[5] * dimensions, dtype=torch.float64)
+    model(x)
+    results = [
+        torch.stack([adapted(x) for _ in range(4)])
+        for adapted in (polytta.adapt(model, "tent", exclude=None, lr=0.1, engine=e) for e in ("loop", "folded"))
+    ]
+    assert torch.allclose(*results, atol=1e-10)
+
+
+def test_unadapted_batch_norms_use_batch_statistics_too() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4, affine=False))
+    model = nn.Sequential(model, nn.Flatten(), nn.Linear(64, 5)).double().eval()
+    stream = small_stream(3, 4)
+    outputs = []
+    for engine in ("loop", "folded", "static"):
+        adapted = polytta.adapt(model, "tent", exclude=None, lr=0.1, engine=engine)
+        outputs.append(torch.stack([adapted(x) for x in stream]))
+    assert torch.allclose(outputs[0], outputs[1], atol=1e-10)
+    assert torch.allclose(outputs[0], outputs[2], atol=1e-10)
+    moved = torch.cat([x * 3 + 1 for x in stream])
+    assert torch.allclose(
+        polytta.adapt(model, "norm").predict(moved), polytta.adapt(model, "norm", engine="loop").predict(moved)
+    )
+    assert not torch.allclose(
+        polytta.adapt(model, "norm").predict(moved), polytta.adapt(model, "source").predict(moved)
+    )

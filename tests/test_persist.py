@@ -1,0 +1,92 @@
+"""State files: what comes back, and what is refused."""
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import polytta
+from polytta.adapter import Adapted
+from polytta.checks.networks import small_model, small_stream
+from polytta.errors import StateError
+from polytta.methods import DeYO
+from polytta.optim import SGD, Adam, AdamW
+
+
+@pytest.fixture
+def adapted() -> Adapted:
+    made = polytta.adapt(
+        small_model("group"),
+        DeYO(entropy_threshold=0.9, plpd_threshold=-0.5),
+        optimizer=[SGD(lr=0.01), Adam(lr=0.001), AdamW(lr=0.001)],
+        exclude=None,
+        seed=7,
+    )
+    for x in small_stream(4, 4):
+        made(x)
+    return made
+
+
+def test_everything_comes_back(adapted: Adapted, tmp_path: Path) -> None:
+    adapted.save(tmp_path / "state.safetensors")
+    back = polytta.load(tmp_path / "state.safetensors", small_model("group"))
+    assert back.config == adapted.config
+    assert back.totals == adapted.totals
+    for x in small_stream(4, 4, seed=1):
+        assert torch.equal(back(x), adapted(x))
+    assert list(tmp_path.iterdir()) == [tmp_path / "state.safetensors"], "no temporary file is left behind"
+
+
+def test_an_adapter_can_be_saved_before_its_first_batch(tmp_path: Path) -> None:
+    fresh = polytta.adapt(small_model("layer"), "sar")
+    fresh.save(tmp_path / "fresh")
+    back = polytta.load(tmp_path / "fresh", small_model("layer"))
+    x = small_stream(1, 2)[0]
+    assert torch.equal(back(x), fresh(x))
+    assert back.config.learning_rates == fresh.config.learning_rates
+
+
+def test_parts_a_file_cannot_hold_are_asked_for(tmp_path: Path) -> None:
+    method = DeYO(shuffle=lambda x, generator: x.flip(-1))
+    adapted = polytta.adapt(small_model("group"), method, lr=0.01)
+    adapted.save(tmp_path / "state")
+    with pytest.raises(StateError, match=r"'shuffle' of 'deyo' is not stored.*pass method="):
+        polytta.load(tmp_path / "state", small_model("group"))
+    assert polytta.load(tmp_path / "state", small_model("group"), method=method).config.method == method
+
+
+def test_another_model_is_refused(adapted: Adapted, tmp_path: Path) -> None:
+    adapted.save(tmp_path / "state")
+    with pytest.raises(StateError, match="started from other norm parameters"):
+        polytta.load(tmp_path / "state", small_model("group", seed=1))
+
+
+def test_foreign_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="is not a file"):
+        polytta.load(tmp_path / "nothing", small_model("group"))
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(StateError, match="not a readable state file"):
+        polytta.load(tmp_path / "text", small_model("group"))
+    torch.save({"theta": torch.zeros(1)}, tmp_path / "pickle")
+    with pytest.raises(StateError, match="not a readable state file"):
+        polytta.load(tmp_path / "pickle", small_model("group"))
+    save_file({"theta": torch.zeros(1)}, tmp_path / "other.safetensors")
+    with pytest.raises(StateError, match="'no format mark'; allowed is 'polytta-state-1'"):
+        polytta.load(tmp_path / "other.safetensors", small_model("group"))
+
+
+def test_every_flipped_bit_is_noticed(adapted: Adapted, tmp_path: Path) -> None:
+    adapted.save(tmp_path / "state")
+    whole = (tmp_path / "state").read_bytes()
+    draw = random.Random(0)
+    for _ in range(300):
+        broken = bytearray(whole)
+        broken[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        (tmp_path / "broken").write_bytes(broken)
+        with pytest.raises(StateError):
+            polytta.load(tmp_path / "broken", small_model("group"))
+    (tmp_path / "short").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StateError):
+        polytta.load(tmp_path / "short", small_model("group"))
