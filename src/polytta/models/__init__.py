@@ -1,0 +1,1 @@
+"""Source models: small bundled classifiers and a factory over the common model zoos."""
