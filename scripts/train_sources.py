@@ -1,10 +1,11 @@
 """Train the bundled source classifiers on the CIFAR-10 training set, on one GPU in minutes.
 
-    python scripts/train_sources.py --data cifar10.npz --models cifar10_resnet_gn cifar10_vit_ln cifar10_resnet_bn
+    PYTHONPATH=src python scripts/train_sources.py --data cifar10.npz --minutes 3
 
-``--data`` is an npz with x_train, x_test (uint8, N x 32 x 32 x 3) and y_train, y_test. The whole data set lives on the
-device and is augmented there by crops, flips, cutout and (for the transformer) mixup and cutmix. Noise and blur stay out
-of the augmentation on purpose: the models must meet the corruptions of the test streams for the first time there.
+``--data`` is an npz with x_train, x_test (uint8, N x 32 x 32 x 3) and y_train, y_test. The whole data set
+lives on the device and is augmented there by crops, flips, cutout and (for the transformer) colour, mixup and
+cutmix. Noise and blur stay out of the augmentation on purpose: the models must meet the corruptions of the
+test streams for the first time there.
 
 Writes NAME.safetensors (fp16) and assets.json beside it. The recorded accuracy is that of the fp16-rounded
 weights on the full test set; the test set plays no part in the choice of weights.
@@ -149,7 +150,7 @@ class Augmenter:
 
 
 def mix(images: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor, float]:
-    """Mixup (alpha 0.2) or cutmix (alpha 1) with one draw per batch: images, partners, weight of the originals."""
+    """Mixup (alpha 0.2) or cutmix (alpha 1), one draw per batch: images, partners, the originals' weight."""
     partner = torch.randperm(len(images), device=images.device)
     if rng.random() < 0.5:
         share = float(rng.beta(0.2, 0.2))
@@ -294,12 +295,13 @@ class Trainer:
                 losses += self.step(batch, done / total)
                 done += 1
             elapsed = time.perf_counter() - started
-            line = f"{self.model.name} epoch {epoch + 1}/{epochs} loss {losses.item() / self.steps_per_epoch:.4f}"
+            loss = losses.item() / self.steps_per_epoch
+            line = f"{self.model.name} epoch {epoch + 1}/{epochs} loss {loss:.4f}"
             if (epoch + 1) % 10 == 0 or epoch + 1 == epochs:
                 live = accuracy(self.module, self.augmenter, self.data.x_test, self.data.y_test)
                 line += f" test (live weights) {100 * live:.2f} %"
             print(f"{line} {elapsed:.0f} s", flush=True)
-            if not math.isfinite(losses.item()):
+            if not math.isfinite(loss):
                 raise SystemExit(f"{self.model.name}: the loss is no longer finite; lower peak_lr.")
             if minutes is not None and elapsed > 60 * minutes * 1.1:
                 print(f"{self.model.name}: out of time, stopping early", flush=True)

@@ -1,6 +1,7 @@
-"""The three source classifiers this project trains on CIFAR-10 and ships: what they are and how they see images.
+"""The three source classifiers this project trains on CIFAR-10 and ships, and how they see images.
 
-``scripts/train_sources.py`` makes their weights; ``assets/assets.json`` records accuracy, hash and recipe of each.
+``scripts/train_sources.py`` makes their weights; ``assets/assets.json`` records each one's accuracy, hash and
+recipe.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A small residual network for 32x32 images, with GroupNorm or BatchNorm.
 
-The basic block of He et al. 2016 (arXiv 1512.03385) in four stages named ``layer1`` to ``layer4`` as in timm and
-torchvision, so that rules which leave out the top layers by name apply unchanged. Widths are chosen so that
-the fp16 weights stay under 3.5 MB and one image costs about 0.17 G multiply-adds.
+The basic block of He et al. 2016 (arXiv 1512.03385) in four stages named ``layer1`` to ``layer4`` as in timm
+and torchvision, so that rules which leave out the top layers by name apply unchanged. Widths are chosen so
+that the fp16 weights stay under 3.5 MB and one image costs about 0.17 G multiply-adds.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SmallResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
         for module in self.modules():
             if isinstance(module, BasicBlock):
-                # Every block starts as its shortcut, which lets a large learning rate in from the first steps.
+                # Every block starts as its shortcut, which admits a large learning rate from the start.
                 nn.init.zeros_(module.bn2.weight)  # type: ignore[arg-type]
 
 

@@ -1,8 +1,9 @@
 """A small vision transformer for 32x32 images with LayerNorm.
 
-The pre-norm encoder of Dosovitskiy et al. 2021 (arXiv 2010.11929) with 4x4 patches, a convolutional stem instead of one
-patch projection (Xiao et al. 2021, arXiv 2106.14881; it is what lets so small a model learn from 50,000 images) and mean
-pooling over the tokens. Names follow timm: ``patch_embed``, ``blocks.0`` to ``blocks.11``, ``norm``, ``head``.
+The pre-norm encoder of Dosovitskiy et al. 2021 (arXiv 2010.11929) with 4x4 patches, a convolutional stem
+instead of one patch projection (Xiao et al. 2021, arXiv 2106.14881; it is what lets so small a model learn from
+50,000 images) and mean pooling over the tokens. Names follow timm: ``patch_embed``, ``blocks.0`` to
+``blocks.11``, ``norm``, ``head``.
 Attention is written out because the fused kernels have no second derivative.
 """
 
@@ -116,7 +117,7 @@ class SmallViT(nn.Module):
                 nn.init.zeros_(module.bias)
             if name.endswith(("attn.proj", "mlp.fc2")):
                 # The sum over 24 residual branches keeps the variance of one only if each is scaled down.
-                module.weight.data.mul_((2 * DEPTH) ** -0.5)  # type: ignore[operator, union-attr]
+                module.weight.data.mul_((2 * DEPTH) ** -0.5)
 
 
 def cifar10_vit_ln(num_classes: int = 10) -> SmallViT:
