@@ -14,18 +14,6 @@ from torch import nn
 from polytta.models.small_resnet import cifar10_resnet_bn, cifar10_resnet_gn
 from polytta.models.small_vit import cifar10_vit_ln
 
-CIFAR10_CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.2470, 0.2435, 0.2616)
 

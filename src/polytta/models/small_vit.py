@@ -1,10 +1,10 @@
 """A small vision transformer for 32x32 images with LayerNorm.
 
 The pre-norm encoder of Dosovitskiy et al. 2021 (arXiv 2010.11929) with 4x4 patches, a convolutional stem
-instead of one patch projection (Xiao et al. 2021, arXiv 2106.14881; it is what lets so small a model learn from
-50,000 images) and mean pooling over the tokens. Names follow timm: ``patch_embed``, ``blocks.0`` to
-``blocks.11``, ``norm``, ``head``.
-Attention is written out because the fused kernels have no second derivative.
+instead of one patch projection (Xiao et al. 2021, arXiv 2106.14881; it is what lets so small a model learn
+from 50,000 images) and mean pooling over the tokens. Names follow timm: ``patch_embed``, ``blocks.0`` to
+``blocks.11``, ``norm``, ``head``. Attention is written out because the fused kernels have no second
+derivative.
 """
 
 from __future__ import annotations
