@@ -1,8 +1,8 @@
-"""Cut the bundled test images out of the CIFAR-10 test set: 200 per class, chosen by a fixed seed, exact pixels.
+"""Cut the bundled images out of the CIFAR-10 test set: 200 per class by a fixed seed, exact pixels.
 
     PYTHONPATH=src python scripts/make_cifar10_subset.py --data cifar10.npz
 
-Writes one lossless mosaic (40 rows of 50 images) and a table of test indices, labels and the hash of the pixels.
+Writes one lossless mosaic (40 rows of 50 images) and a table of indices, labels and pixel hash.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MNIST's idx files (LeCun et al. 1998), plain or gzipped, in ``MNIST/raw`` (torchvision's place) or ``MNIST``."""
+"""MNIST's idx files, plain or gzipped, in ``MNIST`` or, as torchvision has it, ``MNIST/raw``."""
 
 from __future__ import annotations
 
