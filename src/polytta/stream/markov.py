@@ -1,4 +1,4 @@
-"""A stream that walks over (domain, class) states, after the idea of UniTTA (Du et al. 2024, arXiv 2407.20080).
+"""A stream that walks over (domain, class) states, an idea of UniTTA (Du et al. 2024, arXiv 2407.20080).
 
 Two chains move side by side, one over the domains and one over the classes. Each has an *anchor*: it stays
 for ``dwell`` images, then at each further image it stays with probability ``stay`` and otherwise moves on.
@@ -32,10 +32,11 @@ from polytta.stream.order import Labels, Order, Reset, require_positive
 class Chain:
     """How one coordinate of the state moves.
 
-    Attributes: stay: Probability of staying, at each image after the first ``dwell``. dwell: Images for
-    which the anchor stays in any case. ratio: Odds of the anchor against any other single state: 1 makes
-    the anchor irrelevant, infinity binding. step: Where the anchor moves: to the next state of a fixed
-    round, or to any other with equal probability.
+    Attributes:
+        stay: Probability of staying, at each image after the first ``dwell``.
+        dwell: Images for which the anchor stays in any case.
+        ratio: Odds of the anchor against any other single state: 1 makes it irrelevant, infinity binding.
+        step: Where the anchor moves: on by one in a fixed round, or to any other state with equal probability.
     """
 
     stay: float = 0.0
@@ -55,7 +56,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Markov:
-    """Two chains, how images are drawn, how many, and whether each change of domain asks for a fresh model."""
+    """Two chains, how images are drawn, how many, and whether each new domain asks for a fresh model."""
 
     scenario: ClassVar[str] = "markov"
 
@@ -93,7 +94,7 @@ class Markov:
             here = domains.draw(cells.domain_odds())
             label = classes.draw(cells.class_odds(here))
             domain[position], item[position] = here, cells.take(here, label)
-        starts = (0,)
+        starts: tuple[int, ...] = (0,)
         if self.fresh_per_domain:
             starts = (0, *(int(p) + 1 for p in np.flatnonzero(np.diff(domain))))
         return Order(domain, item, starts)

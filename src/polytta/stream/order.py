@@ -39,17 +39,19 @@ class Order:
 class Scenario(Protocol):
     """A frozen dataclass that can put the images of some domains in order.
 
-    Attributes: scenario: Its name in records. batch_size: Images per batch. reset: ``segment`` asks for a
-    fresh source model at the start of each segment, ``never`` for one model.
+    ``scenario`` is its name in records. A ``reset`` of ``segment`` asks for a fresh source model at the start
+    of each segment, ``never`` for one model throughout.
     """
 
     scenario: ClassVar[str]
 
     @property
-    def batch_size(self) -> int: ...
+    def batch_size(self) -> int:
+        """Images per batch."""
 
     @property
-    def reset(self) -> Reset: ...
+    def reset(self) -> Reset:
+        """When the protocol asks for a fresh source model."""
 
     def order(self, labels: Sequence[Labels]) -> Order:
         """Put the images of the domains, given by their labels, in order."""
