@@ -36,7 +36,7 @@ class Chain:
         stay: Probability of staying, at each image after the first ``dwell``.
         dwell: Images for which the anchor stays in any case.
         ratio: Odds of the anchor against any other single state: 1 makes it irrelevant, infinity binding.
-        step: Where the anchor moves: on by one in a fixed round, or to any other state with equal probability.
+        step: Where the anchor moves: on by one in a fixed round, or to any other with equal probability.
     """
 
     stay: float = 0.0
