@@ -31,7 +31,7 @@ def create(
     """Create a source model; nothing is downloaded, so only bundled models and one's own need no weights.
 
     Args:
-        model_id: bundled/NAME, timm/NAME.TAG, torchvision/NAME, open_clip/ARCHITECTURE/TAG or module:function.
+        model_id: bundled/NAME, timm/NAME.TAG, torchvision/NAME, open_clip/ARCHITECTURE/TAG, module:function.
         weights: A safetensors file, or a torch file that holds tensors only.
         num_classes: Number of logits where it differs from the published weights; not for open_clip.
         classes: Class names, needed by open_clip and by no other.
