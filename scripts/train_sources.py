@@ -14,9 +14,11 @@ weights on the full test set; the test set plays no part in the choice of weight
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import json
 import math
+import os
 import time
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -172,9 +174,10 @@ def make_optimizer(module: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
         {"params": decayed, "weight_decay": recipe.weight_decay},
         {"params": free, "weight_decay": 0.0},
     ]
+    fused = decayed[0].is_cuda
     if recipe.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=recipe.peak_lr, momentum=0.9, nesterov=True)
-    return torch.optim.AdamW(groups, lr=recipe.peak_lr, betas=(0.9, 0.98))
+        return torch.optim.SGD(groups, lr=recipe.peak_lr, momentum=0.9, nesterov=True, fused=fused)
+    return torch.optim.AdamW(groups, lr=recipe.peak_lr, betas=(0.9, 0.98), fused=fused)
 
 
 def rate(progress: float, recipe: Recipe) -> float:
@@ -271,45 +274,45 @@ class Trainer:
         self.restart()
         return seconds
 
-    def fit(self, minutes: float | None) -> int:
+    def fit(self, minutes: float | None) -> float:
         """Train; return the number of epochs done."""
         started = time.perf_counter()
-        epochs = self.recipe.epochs
+        epochs, deadline = self.recipe.epochs, math.inf
         if minutes is not None:
+            # The rest is kept for the last look at the test set and for writing the file.
+            deadline = 0.96 * 60 * minutes
             seconds = self.seconds_per_epoch()
-            left = 60 * minutes - (time.perf_counter() - started)
-            # 8 % are kept for the looks at the test set and for a slower stretch.
-            epochs = max(1, min(epochs, int(0.92 * left / seconds)))
-            print(
-                f"{self.model.name}: {seconds:.2f} s per epoch, {epochs} of {self.recipe.epochs} epochs",
-                flush=True,
-            )
-        total = epochs * self.steps_per_epoch
-        done = 0
+            left = deadline - (time.perf_counter() - started)
+            epochs = max(1, min(epochs, int(0.95 * left / seconds)))
+            print(f"{self.model.name}: {seconds:.2f} s per epoch, {epochs} epochs", flush=True)
+        total, done = epochs * self.steps_per_epoch, 0
         for epoch in range(epochs):
             self.module.train()
             losses = torch.zeros((), device=self.device)
             order = torch.randperm(len(self.data.x_train), device=self.device)
-            for start in range(self.steps_per_epoch):
-                batch = order[start * self.recipe.batch : (start + 1) * self.recipe.batch]
-                losses += self.step(batch, done / total)
+            first = done
+            for batch in order.split(self.recipe.batch)[: self.steps_per_epoch]:
+                # A slow stretch pulls the schedule forward, so that the rate still reaches zero in time.
+                progress = max(done / total, (time.perf_counter() - started) / deadline)
+                if progress >= 1:
+                    break
+                losses += self.step(batch, progress)
                 done += 1
-            elapsed = time.perf_counter() - started
-            loss = losses.item() / self.steps_per_epoch
+            loss = losses.item() / max(1, done - first)
             line = f"{self.model.name} epoch {epoch + 1}/{epochs} loss {loss:.4f}"
             if (epoch + 1) % 10 == 0 or epoch + 1 == epochs:
                 live = accuracy(self.module, self.augmenter, self.data.x_test, self.data.y_test)
                 line += f" test (live weights) {100 * live:.2f} %"
+            elapsed = time.perf_counter() - started
             print(f"{line} {elapsed:.0f} s", flush=True)
             if not math.isfinite(loss):
                 raise SystemExit(f"{self.model.name}: the loss is no longer finite; lower peak_lr.")
-            if minutes is not None and elapsed > 60 * minutes * 1.1:
-                print(f"{self.model.name}: out of time, stopping early", flush=True)
-                return epoch + 1
-        return epochs
+            if elapsed >= deadline:
+                break
+        return done / self.steps_per_epoch
 
 
-def save(trainer: Trainer, folder: Path, epochs: int, seconds: float) -> dict[str, object]:
+def save(trainer: Trainer, folder: Path, epochs: float, seconds: float) -> dict[str, object]:
     """Write the averaged weights in fp16, measure what was written, return its record."""
     model, module = trainer.model, trainer.module
     trainer.average.copy_to_module()
@@ -317,6 +320,7 @@ def save(trainer: Trainer, folder: Path, epochs: int, seconds: float) -> dict[st
     halved = {k: (v.half() if v.is_floating_point() else v).contiguous().cpu() for k, v in state.items()}
     path = folder / f"{model.name}.safetensors"
     save_file(halved, path)
+    path.chmod(0o644)
     module.load_state_dict({k: v.to(trainer.device) for k, v in load_file(path).items()})
     scored = accuracy(module, trainer.augmenter, trainer.data.x_test, trainer.data.y_test)
     on_gpu = trainer.device.type == "cuda"
@@ -332,7 +336,7 @@ def save(trainer: Trainer, folder: Path, epochs: int, seconds: float) -> dict[st
         "test_accuracy": scored,
         "test_images": len(trainer.data.x_test),
         "trained_on": "CIFAR-10 training set, 50,000 images (Krizhevsky 2009)",
-        "recipe": {**asdict(trainer.recipe), "epochs": epochs},
+        "recipe": {**asdict(trainer.recipe), "epochs": round(epochs, 1)},
         "seed": trainer.seed,
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if on_gpu else "cpu",
@@ -341,10 +345,16 @@ def save(trainer: Trainer, folder: Path, epochs: int, seconds: float) -> dict[st
 
 
 def record(folder: Path, name: str, entry: dict[str, object]) -> None:
+    """Add one model to assets.json; the folder is locked, as models may be trained side by side."""
     path = folder / "assets.json"
-    known = json.loads(path.read_text()) if path.exists() else {"format": 1, "models": {}}
-    known["models"][name] = entry
-    path.write_text(json.dumps(known, indent=2) + "\n")
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        known = json.loads(path.read_text()) if path.exists() else {"format": 1, "models": {}}
+        known["models"][name] = entry
+        path.write_text(json.dumps(known, indent=2) + "\n")
+    finally:
+        os.close(handle)
 
 
 def main() -> None:
@@ -366,7 +376,6 @@ def main() -> None:
     args = parser.parse_args()
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
     data = load_arrays(args.data, device, 512 if args.smoke else None)
     args.out.mkdir(parents=True, exist_ok=True)

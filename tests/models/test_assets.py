@@ -33,14 +33,15 @@ def test_record(name):
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_accuracy_on_the_bundled_images(name):
-    """2,000 of 10,000 images: their accuracy lies within 2 points (3.5 standard errors) of that of all."""
+    """Every other bundled image, for time: 3 points are 3.5 standard errors of a share over 1,000."""
     model, subset = create(f"bundled/{name}"), load_cifar10_subset()
+    images, labels = subset.images[::2], subset.labels[::2]
     hits = 0
     with torch.inference_mode():
-        for start in range(0, len(subset), 250):
-            logits = model.module(model.preprocessing(subset.images[start : start + 250]))
-            hits += int((logits.argmax(1).numpy() == subset.labels[start : start + 250]).sum())
-    assert hits / len(subset) == pytest.approx(bundled_records()[name]["test_accuracy"], abs=0.02)
+        for start in range(0, len(images), 250):
+            logits = model.module(model.preprocessing(images[start : start + 250]))
+            hits += int((logits.argmax(1).numpy() == labels[start : start + 250]).sum())
+    assert hits / len(images) == pytest.approx(bundled_records()[name]["test_accuracy"], abs=0.03)
 
 
 def test_all_that_is_shipped_fits_into_15_mb():
