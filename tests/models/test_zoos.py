@@ -2,12 +2,14 @@
 
 import importlib.util
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 from polytta.errors import DataError, InputError
-from polytta.models import create
+from polytta.models import Preprocessing, _torchvision_cpu, create
 from polytta.models._torchvision_cpu import import_zoo
 from polytta.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 
@@ -49,6 +51,29 @@ def test_timm_with_its_own_and_with_the_published_normalisation(tmp_path):
     sar = create(f"timm/{name}", weights=tmp_path / "model.safetensors", normalisation="sar2023")
     assert (sar.preprocessing.mean, sar.preprocessing.std) == (IMAGENET_MEAN, IMAGENET_STD)
     assert sar.weights_sha256 == own.weights_sha256
+
+
+@needs("torchvision")
+@pytest.mark.parametrize("shape", [(300, 400), (401, 257), (100, 90)])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_resizing_and_cropping_is_that_of_torchvision(shape, interpolation):
+    import_zoo("torchvision")
+    transforms = importlib.import_module("torchvision.transforms")
+    image = np.random.default_rng(0).integers(0, 256, (*shape, 3), np.uint8)
+    ours = Preprocessing((0.0,) * 3, (1.0,) * 3, 224, 248, interpolation)([image])[0]
+    mode = transforms.InterpolationMode(interpolation)
+    chain = transforms.Compose(
+        [transforms.Resize(248, mode), transforms.CenterCrop(224), transforms.ToTensor()]
+    )
+    assert torch.equal(ours, chain(Image.fromarray(image)))
+
+
+@needs("torchvision")
+def test_declared_operators_are_only_a_cpu_matter():
+    import_zoo("torchvision")
+    assert len(_torchvision_cpu._declared) <= 1
+    if torch.version.cuda:
+        assert not _torchvision_cpu._declared
 
 
 @needs("timm")

@@ -1,8 +1,7 @@
 """How a source model wants its images: size, resampling and normalisation, as one value for the records.
 
 An image that already has the model's size is only normalised (ImageNet-C is stored cropped). Any other is
-resized so that its shorter side is ``resize`` and cut in the middle, or with ``fit="squash"`` resized to a
-square.
+resized so that its shorter side, or with ``fit="squash"`` each side, is ``resize``, and cut in the middle.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Preprocessing:
         mean: Subtracted from each channel, on the scale 0 to 1.
         std: Each channel is divided by it.
         size: Height and width of the input.
-        resize: Length of the shorter side before the centre crop.
+        resize: Length of the shorter side before the centre crop, at least ``size``.
         interpolation: ``bilinear`` or ``bicubic``.
         fit: ``crop`` keeps the aspect ratio, ``squash`` does not.
         protocol: Whether mean and std are the model's own or those of a named publication.
@@ -62,10 +61,9 @@ class Preprocessing:
         height, width, _ = image.shape
         if height == width == self.size:
             return image
-        if self.fit == "squash":
-            return self._resized(image, self.size, self.size)
-        short = min(height, width)
-        wide, high = (max(self.size, int(side * self.resize / short)) for side in (width, height))
+        wide = high = self.resize
+        if self.fit == "crop":
+            wide, high = (int(side * self.resize / min(height, width)) for side in (width, height))
         resized = self._resized(image, wide, high)
         top, left = round((high - self.size) / 2), round((wide - self.size) / 2)
         return resized[top : top + self.size, left : left + self.size]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -28,6 +28,3 @@ class PathIndex:
             raise IndexError(index)
         start = self._ends[index - 1] if index else 0
         return self.folder / os.fsdecode(bytes(self._bytes[start : self._ends[index]]))
-
-    def __iter__(self) -> Iterator[Path]:
-        return (self[index] for index in range(len(self)))

@@ -21,7 +21,6 @@ SPLITS = ("train", "val", "test")
 OFFICIAL_IMAGES = {"train": 4_795, "val": 1_199, "test": 5_794}
 COLUMNS = ("img_filename", "y", "split", "place")
 CLASSES = ("landbird", "waterbird")
-GROUPS = ("landbird on land", "landbird on water", "waterbird on land", "waterbird on water")
 
 WATERBIRDS = DatasetInfo(
     "waterbirds",
