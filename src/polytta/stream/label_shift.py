@@ -5,9 +5,8 @@ The classes come one after the other in a shuffled order. While a class has its 
 probability 1 / (r + C - 1); the image is then drawn with replacement from those of its class. r = 500,000
 with 1,000 classes gives 0.998, infinity gives 1.
 
-``seed`` shuffles the classes and nothing else: the published index files share one inner seed, 2022, for
-all draws. The generators are Python's and NumPy's legacy ones in the published order of calls, so the same
-seed gives those files.
+``seed`` shuffles the classes and nothing else: the published index files share one inner seed, 2022, for all
+draws. The generators are Python's and NumPy's legacy ones, called in the order of the published script.
 """
 
 from __future__ import annotations
