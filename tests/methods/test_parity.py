@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.methods.tiny_networks import TinyNetwork
 from torch import Tensor
 
 import polytta
-from methods.tiny_networks import TinyNetwork
 from polytta.methods import SAR, DeYO, Method, Source, Tent
 from polytta.methods.shuffles import permute_tiles
 

@@ -6,7 +6,7 @@ from polytta.errors import ConfigError, ModelError
 from polytta.particles.layout import Layout
 from polytta.particles.targets import choose_layers, norm_layers
 
-zoo = pytest.importorskip("particles.zoo")
+zoo = pytest.importorskip("tests.particles.zoo")
 
 
 def scalars(model: nn.Module, layers: tuple[str, ...]) -> int:

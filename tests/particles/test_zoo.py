@@ -6,7 +6,7 @@ import torch
 import polytta
 from polytta.methods import DeYO
 
-zoo = pytest.importorskip("particles.zoo")
+zoo = pytest.importorskip("tests.particles.zoo")
 
 
 @pytest.mark.parametrize("name", list(zoo.models()))

@@ -1,29 +1,13 @@
 """Real architectures with random weights, small enough to run in tests. Needs the ``zoo`` extra."""
 
-import sys
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 
+from polytta.models._torchvision_cpu import import_zoo
 
-def _import_torchvision() -> None:
-    """A CUDA-linked torchvision beside a CPU torch fails on two missing operator schemas; declaring them is enough."""
-    try:
-        import torchvision
-    except RuntimeError as error:
-        if "torchvision::nms" not in str(error):
-            raise
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _import_torchvision.library = library  # type: ignore[attr-defined]
-        for module in [name for name in sys.modules if name.startswith("torchvision")]:
-            del sys.modules[module]
-        import torchvision  # noqa: F401
-
-
-_import_torchvision()
+import_zoo("timm")
 import open_clip.transformer  # noqa: E402
 import timm  # noqa: E402
 import torchvision.models  # noqa: E402

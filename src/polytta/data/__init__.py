@@ -1,0 +1,1 @@
+"""Real shifts: datasets in their official layouts and the images shipped with the package."""

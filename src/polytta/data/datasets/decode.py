@@ -1,0 +1,38 @@
+"""Reads one image file into uint8 RGB: few formats and a size limit, since files may come from strangers."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from polytta.errors import DataError
+
+FORMATS = ("JPEG", "PNG", "WEBP")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+MAX_PIXELS = 64_000_000
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """Read an image file as height x width x 3."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}); expected an image file there.") from error
+    return decode_image(data, str(path))
+
+
+def decode_image(data: bytes, where: str) -> NDArray[np.uint8]:
+    """Decode an encoded image; ``where`` is what an error calls it."""
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise DataError(f"{where} has {image.width} x {image.height} pixels; at most {MAX_PIXELS:,} are read.")
+            return np.asarray(image.convert("RGB"))
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{where} is not a readable image; expected {', '.join(FORMATS)}.") from error

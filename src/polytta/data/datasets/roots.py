@@ -1,0 +1,27 @@
+"""Finds a dataset's folder: inside ``root``, or inside the folder that POLYTTA_DATA names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+from polytta.errors import InputError
+
+ENVIRONMENT = "POLYTTA_DATA"
+
+Root: TypeAlias = str | os.PathLike[str] | None
+
+
+def data_root(root: Root) -> Path:
+    """Return the folder that holds the datasets."""
+    given = root if root is not None else os.environ.get(ENVIRONMENT)
+    if not given:
+        raise InputError(f"No data folder is known: give `root` or set {ENVIRONMENT}.")
+    return Path(given).expanduser()
+
+
+def dataset_folder(root: Root, name: str) -> Path:
+    """Return ``root/name``, or ``root`` itself where it already is the folder of that name."""
+    base = data_root(root)
+    return base if base.name == name else base / name

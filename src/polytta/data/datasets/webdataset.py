@@ -1,0 +1,119 @@
+"""WebDataset shards: tar files where ``KEY.jpg`` and ``KEY.cls`` (or ``KEY.json`` with "label") go together.
+
+Opening walks the tar headers once and keeps where each image lies; an image is then read by one seek.
+Nothing but the standard library is needed for that, which is why the webdataset package is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polytta.data.datasets.base import Labels, Origin, Sample, origin_of, require
+from polytta.data.datasets.decode import SUFFIXES, decode_image
+from polytta.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class ShardImages:
+    """Images at known places inside uncompressed tar files."""
+
+    name: str
+    classes: tuple[str, ...]
+    origin: Origin
+    shards: tuple[Path, ...]
+    shard: NDArray[np.uint32]
+    offset: NDArray[np.uint64]
+    size: NDArray[np.uint64]
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> Sample:
+        path = self.shards[self.shard[index]]
+        with path.open("rb") as file:
+            file.seek(int(self.offset[index]))
+            data = file.read(int(self.size[index]))
+        return decode_image(data, f"image {index} in {path}"), int(self.labels[index]), None
+
+
+def webdataset(source: str | os.PathLike[str], classes: tuple[str, ...] | None = None) -> ShardImages:
+    """Open one tar file, or all tar files of a folder in sorted order."""
+    base = require(Path(source).expanduser(), "a tar shard or a folder of them")
+    shards = tuple(sorted(base.glob("*.tar"))) if base.is_dir() else (base,)
+    if not shards:
+        raise DataError(f"{base} holds no shards; expected files ending in .tar there.")
+    shard, offset, size, labels = array("I"), array("Q"), array("Q"), array("i")
+    for number, path in enumerate(shards):
+        for place, length, label in _samples(path):
+            shard.append(number)
+            offset.append(place)
+            size.append(length)
+            labels.append(label)
+    if not labels:
+        raise DataError(f"{base} holds no samples; expected KEY.jpg beside KEY.cls in its tar files.")
+    names = classes if classes is not None else tuple(map(str, range(max(labels) + 1)))
+    folder = base if base.is_dir() else base.parent
+    return ShardImages(
+        f"webdataset/{base.stem}",
+        names,
+        origin_of(folder),
+        shards,
+        np.frombuffer(shard, np.uint32),
+        np.frombuffer(offset, np.uint64),
+        np.frombuffer(size, np.uint64),
+        np.frombuffer(labels, np.int32),
+    )
+
+
+def _samples(path: Path) -> Iterator[tuple[int, int, int]]:
+    """Yield offset, size and label of each image; members of one key lie next to each other by convention."""
+    key: str | None = None
+    image: tuple[int, int] | None = None
+    label: int | None = None
+    try:
+        with tarfile.open(path, "r:") as tar:
+            for member in tar:
+                # TarFile remembers every member it has seen, which would grow with the shard.
+                tar.members = []  # type: ignore[attr-defined]
+                if not member.isfile():
+                    continue
+                folder, _, base = member.name.rpartition("/")
+                stem, _, extension = base.partition(".")
+                if f"{folder}/{stem}" != key:
+                    if key is not None:
+                        yield _complete(path, key, image, label)
+                    key, image, label = f"{folder}/{stem}", None, None
+                if f".{extension.lower()}" in SUFFIXES:
+                    image = (member.offset_data, member.size)
+                elif extension in ("cls", "json"):
+                    label = _label(tar, member, path)
+    except tarfile.ReadError as error:
+        raise DataError(f"{path} cannot be read as an uncompressed tar file.") from error
+    if key is not None:
+        yield _complete(path, key, image, label)
+
+
+def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> int:
+    file = tar.extractfile(member)
+    text = file.read() if file else b""
+    try:
+        return int(json.loads(text)["label"] if member.name.endswith(".json") else text)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{member.name} in {path} holds no label; expected one whole number.") from error
+
+
+def _complete(path: Path, key: str, image: tuple[int, int] | None, label: int | None) -> tuple[int, int, int]:
+    if image is None or label is None:
+        lacking = "image" if image is None else "label"
+        raise DataError(f"{key.lstrip('/')} in {path} has no {lacking}; expected KEY.jpg beside KEY.cls or KEY.json.")
+    return (*image, label)

@@ -1,0 +1,55 @@
+"""One name for every source model: ``create("timm/resnet50_gn.a1h_in1k", weights="model.safetensors")``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from polytta.errors import InputError
+from polytta.models.from_bundled import from_bundled
+from polytta.models.from_module import from_module
+from polytta.models.from_open_clip import from_open_clip
+from polytta.models.from_timm import from_timm
+from polytta.models.from_torchvision import from_torchvision
+from polytta.models.preprocessing import under_protocol
+from polytta.models.record import SourceModel
+from polytta.models.weights import WeightsPath
+
+IMAGENET_ZOOS = ("timm", "torchvision")
+FORMS = "bundled/NAME, timm/NAME.TAG, torchvision/NAME, open_clip/ARCHITECTURE/TAG, module:function"
+
+
+def create(
+    model_id: str,
+    *,
+    weights: WeightsPath | None = None,
+    num_classes: int | None = None,
+    classes: Sequence[str] | None = None,
+    templates: Sequence[str] = ("a photo of a {}",),
+    normalisation: str = "correct",
+) -> SourceModel:
+    """Create a source model; nothing is downloaded, so only bundled models and one's own need no weights.
+
+    Args:
+        model_id: bundled/NAME, timm/NAME.TAG, torchvision/NAME, open_clip/ARCHITECTURE/TAG, module:function.
+        weights: A safetensors file, or a torch file that holds tensors only.
+        num_classes: Number of logits where it differs from the published weights; not for open_clip.
+        classes: Class names, needed by open_clip and by no other.
+        templates: Sentences open_clip puts the class names into.
+        normalisation: ``correct`` (the model's own) or ``sar2023`` (ImageNet's for every ImageNet model).
+    """
+    source, slash, name = model_id.partition("/")
+    if source == "bundled":
+        model = from_bundled(name, weights, num_classes)
+    elif source == "timm":
+        model = from_timm(name, weights, num_classes)
+    elif source == "torchvision":
+        model = from_torchvision(name, weights, num_classes)
+    elif source == "open_clip":
+        model = from_open_clip(name, weights, classes, templates)
+    elif ":" in model_id and not slash:
+        model = from_module(model_id, weights)
+    else:
+        raise InputError(f"Expected `model_id` to be one of {FORMS}, got {model_id!r}.")
+    own = under_protocol(model.preprocessing, normalisation, imagenet_model=source in IMAGENET_ZOOS)
+    return replace(model, preprocessing=own)

@@ -1,0 +1,96 @@
+"""How a source model wants its images: size, resampling and normalisation, as one value for the records.
+
+An image that already has the model's size is only normalised (ImageNet-C is stored cropped). Any other is
+resized so that its shorter side, or with ``fit="squash"`` each side, is ``resize``, and cut in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from polytta.errors import InputError
+
+Triple: TypeAlias = tuple[float, float, float]
+Protocol: TypeAlias = Literal["correct", "sar2023"]
+
+IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
+IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Turns uint8 images into the model's input.
+
+    Attributes:
+        mean: Subtracted from each channel, on the scale 0 to 1.
+        std: Each channel is divided by it.
+        size: Height and width of the input.
+        resize: Length of the shorter side before the centre crop, at least ``size``.
+        interpolation: ``bilinear`` or ``bicubic``.
+        fit: ``crop`` keeps the aspect ratio, ``squash`` does not.
+        protocol: Whether mean and std are the model's own or those of a named publication.
+    """
+
+    mean: Triple
+    std: Triple
+    size: int
+    resize: int
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+    fit: Literal["crop", "squash"] = "crop"
+    protocol: Protocol = "correct"
+
+    def __call__(self, images: Sequence[NDArray[np.uint8]]) -> Tensor:
+        """Stack images (height x width x 3, uint8) into a normalised batch (N, 3, size, size)."""
+        batch = np.stack([self._fitted(image) for image in images])
+        scaled = torch.from_numpy(batch).permute(0, 3, 1, 2).float() / 255
+        mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (self.mean, self.std))
+        return ((scaled - mean) / std).contiguous()
+
+    def _fitted(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+            raise InputError(f"Expected images to be uint8 (height, width, 3), got {image.dtype} {image.shape}.")
+        height, width, _ = image.shape
+        if height == width == self.size:
+            return image
+        wide = high = self.resize
+        if self.fit == "crop":
+            wide, high = (int(side * self.resize / min(height, width)) for side in (width, height))
+        resized = self._resized(image, wide, high)
+        top, left = round((high - self.size) / 2), round((wide - self.size) / 2)
+        return resized[top : top + self.size, left : left + self.size]
+
+    def _resized(self, image: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint8]:
+        # Imported here because the script that trains the bundled models needs no image library.
+        from PIL import Image
+
+        resample = Image.Resampling[self.interpolation.upper()]
+        return np.asarray(Image.fromarray(image).resize((width, height), resample))
+
+
+def under_protocol(own: Preprocessing, protocol: str, imagenet_model: bool) -> Preprocessing:
+    """Return the preprocessing under a named normalisation protocol.
+
+    ``correct`` is the model's own. ``sar2023`` is what the published code of SAR (arXiv 2302.12400) and
+    those built on it did: ImageNet's constants for every ImageNet classifier, wrong for timm's ViT, which
+    was trained with 0.5.
+    """
+    if protocol == "correct":
+        return own
+    if protocol != "sar2023":
+        raise InputError(f"`normalisation` may only be one of correct, sar2023, got {protocol!r}.")
+    if not imagenet_model:
+        raise InputError("The normalisation sar2023 is defined for the ImageNet classifiers of timm and torchvision.")
+    return replace(own, mean=IMAGENET_MEAN, std=IMAGENET_STD, protocol="sar2023")
+
+
+def triple(values: Any) -> Triple:
+    """Check and freeze three numbers from a zoo's configuration."""
+    red, green, blue = (float(value) for value in values)
+    return red, green, blue

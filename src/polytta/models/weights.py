@@ -1,0 +1,75 @@
+"""Loads weights without running anything in the file: safetensors, or torch files under ``weights_only``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+from pathlib import Path
+from typing import TypeAlias
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from polytta.errors import DataError, InputError
+
+WeightsPath: TypeAlias = str | os.PathLike[str]
+
+WRAPPERS = ("state_dict", "model", "model_state_dict")
+CHUNK = 1 << 20
+
+
+def load_weights(module: nn.Module, path: WeightsPath) -> str:
+    """Load a file into a module, every name and shape matching, and return the file's SHA-256."""
+    file = Path(path).expanduser()
+    state = read_state(file)
+    own = module.state_dict()
+    missing = sorted(name for name in own.keys() - state.keys() if not name.endswith("num_batches_tracked"))
+    unknown = sorted(state.keys() - own.keys())
+    if missing or unknown:
+        first = f"lacks {missing[0]}" if missing else f"has the unknown {unknown[0]}"
+        raise InputError(
+            f"{file} does not fit the model: it {first} ({len(missing)} names missing, {len(unknown)} unknown)."
+        )
+    for name, tensor in state.items():
+        if tensor.shape != own[name].shape:
+            found, expected = tuple(tensor.shape), tuple(own[name].shape)
+            raise InputError(f"{file} does not fit the model: {name} has shape {found}, expected {expected}.")
+    module.load_state_dict(state, strict=False)
+    return sha256_of(file)
+
+
+def read_state(file: Path) -> dict[str, Tensor]:
+    """Read named tensors; the wrappers and prefixes that training scripts add are taken off."""
+    if not file.is_file():
+        raise DataError(f"{file} is missing; expected a weights file there.")
+    try:
+        if file.suffix == ".safetensors":
+            return load_file(file)
+        loaded = torch.load(file, map_location="cpu", weights_only=True)
+    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        raise InputError(
+            f"{file} is not a weights file that loads safely; expected safetensors, or a torch file of tensors only."
+        ) from error
+    for key in WRAPPERS:
+        if isinstance(loaded, dict) and isinstance(loaded.get(key), dict):
+            loaded = loaded[key]
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise InputError(f"{file} holds no named tensors; expected a state dict.")
+    return {name.removeprefix("module."): tensor for name, tensor in loaded.items()}
+
+
+def sha256_of(file: Path) -> str:
+    """Hash a file piece by piece."""
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def missing_weights(model_id: str, file: str, where: str) -> DataError:
+    """Build the error for a zoo model asked for without its weights: nothing is downloaded."""
+    return DataError(f"{model_id} needs its weights: get {file} ({where}) and give its path as `weights`.")
