@@ -169,6 +169,8 @@ class Adapted(nn.Module):
             logits=None if proposal is None else proposal.logits,
             theta=self.theta,
             source=self.source,
+            diversifier=self.config.diversity,
+            measures={} if work is None else work.measures,
         )
 
     def _answer(self, batch: Screened, logits: Tensor | None) -> Tensor:
