@@ -78,6 +78,8 @@ class Grad(Diversifier):
         descent = torch.zeros_like(objective.theta)
         repulsion = torch.zeros_like(objective.theta)
         for made, selection in zip(objective.passes, objective.selections, strict=True):
+            if not made.logits.requires_grad:
+                continue  # no particle needed anything of this view
             own, term = solve(objective, made, selection)
             descent, repulsion = descent + own, repulsion + term
         if objective.penalty is not None:
