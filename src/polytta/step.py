@@ -88,6 +88,8 @@ class Step:
         """Another pass like ``near``."""
         if statistics_of_all and self.engine.uses_batch_statistics:
             where = None
+        if grad and where is not None:
+            where = self._with_partners(where)
         changed = replace(near, where=where)
         changed = changed if x is None else replace(changed, x=x)
         changed = changed if theta is None else replace(changed, theta=theta)
@@ -127,6 +129,13 @@ class Step:
         # Fewer rows would change batch statistics, so those see again what they saw.
         where = near.where if self.engine.uses_batch_statistics else needed
         return self.forward(near, x=x, where=where, grad=True)
+
+    def _with_partners(self, where: Tensor) -> Tensor | None:
+        """A pass that is learnt from must also hold what the diversifier compares it with."""
+        compared = self.rules.diversifier.compares_predictions_on
+        if compared == "all":
+            return None
+        return where.any(dim=0, keepdim=True).expand_as(where) if compared == "selected" else where
 
     def _run(self, wanted: Pass) -> Pass:
         count = self.particles * wanted.x.shape[1] if wanted.where is None else wanted.where.sum()

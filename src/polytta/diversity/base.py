@@ -7,7 +7,7 @@ base method made it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -74,6 +74,11 @@ class Diversifier(ABC):
     def differentiates_twice(self) -> bool:
         """Whether passes need a second derivative, which fused attention does not have."""
         return False
+
+    @property
+    def compares_predictions_on(self) -> Literal["nothing", "selected", "all"]:
+        """The samples on which a particle's predictions are held against the others', which must then have them."""
+        return "nothing"
 
     def validate(self) -> None:
         """Raises ConfigError when a field has a value that is not allowed."""

@@ -36,6 +36,11 @@ class KL(Diversifier):
 
     name: ClassVar[str] = "kl"
 
+    @property
+    def compares_predictions_on(self) -> Literal["nothing", "selected", "all"]:
+        """Every particle's predictions on the samples any of them kept."""
+        return self.samples
+
     def validate(self) -> None:
         """λ must not be negative, the floor a probability."""
         if not self.weight >= 0 or not 0 < self.smallest_prob < 1:
