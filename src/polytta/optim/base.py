@@ -17,6 +17,27 @@ Slots = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Particles about to be moved by the same optimizer.
+
+    Attributes:
+        theta: (R, P) parameters.
+        direction: (R, P) gradients.
+        state: the optimizer's buffers, (R, P) each.
+        lr: (R, 1).
+        count: (R, 1), number of steps each row has taken, this one included.
+        source: (P,), the source model's parameters.
+    """
+
+    theta: Tensor
+    direction: Tensor
+    state: Mapping[str, Tensor]
+    lr: Tensor
+    count: Tensor
+    source: Tensor
+
+
+@dataclass(frozen=True)
 class Optimizer(ABC):
     """Base of all optimizers.
 
@@ -38,22 +59,5 @@ class Optimizer(ABC):
             raise ConfigError(f"optimizer: {type(self).__name__}(lr={self.lr}); allowed is lr >= 0.")
 
     @abstractmethod
-    def step(
-        self,
-        theta: Tensor,
-        direction: Tensor,
-        state: Mapping[str, Tensor],
-        lr: Tensor,
-        count: Tensor,
-        source: Tensor,
-    ) -> tuple[Tensor, Slots]:
-        """New rows and new buffers.
-
-        Args:
-            theta: (R, P) rows to move.
-            direction: (R, P) gradients.
-            state: this optimizer's buffers, (R, P) each.
-            lr: (R, 1).
-            count: (R, 1), number of steps each row has taken including this one.
-            source: (P,), the source model's parameters.
-        """
+    def step(self, rows: Rows) -> tuple[Tensor, Slots]:
+        """New parameters and new buffers of every row."""
