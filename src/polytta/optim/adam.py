@@ -4,14 +4,13 @@ Kingma and Ba, ICLR 2015. A step is about η in every coordinate whatever the gr
 same η, so the default learning rate is a tenth of the reference rule.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
 
 from polytta.errors import ConfigError
-from polytta.optim.base import Optimizer, Slots
+from polytta.optim.base import Optimizer, Rows, Slots
 
 
 @dataclass(frozen=True)
@@ -39,20 +38,12 @@ class Adam(Optimizer):
                 "allowed are betas in [0, 1) and eps > 0."
             )
 
-    def step(
-        self,
-        theta: Tensor,
-        direction: Tensor,
-        state: Mapping[str, Tensor],
-        lr: Tensor,
-        count: Tensor,
-        source: Tensor,
-    ) -> tuple[Tensor, Slots]:
+    def step(self, rows: Rows) -> tuple[Tensor, Slots]:
         """One step of every row."""
         beta1, beta2 = self.betas
-        first = beta1 * state["exp_avg"] + (1 - beta1) * direction
-        second = beta2 * state["exp_avg_sq"] + (1 - beta2) * direction.square()
-        steps = count.to(theta.dtype)
+        first = beta1 * rows.state["exp_avg"] + (1 - beta1) * rows.direction
+        second = beta2 * rows.state["exp_avg_sq"] + (1 - beta2) * rows.direction.square()
+        steps = rows.count.to(rows.theta.dtype)
         scale = (1 - beta2**steps).sqrt()
-        moved = theta - lr / (1 - beta1**steps) * first / (second.sqrt() / scale + self.eps)
+        moved = rows.theta - rows.lr / (1 - beta1**steps) * first / (second.sqrt() / scale + self.eps)
         return moved, {"exp_avg": first, "exp_avg_sq": second}

@@ -4,15 +4,14 @@ Loshchilov and Hutter, ICLR 2019. The original decays towards 0, which would pul
 model; here θ* is the source's parameters unless ``decay_to="zero"``.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from torch import Tensor
 
 from polytta.errors import ConfigError
 from polytta.optim.adam import Adam
-from polytta.optim.base import Slots
+from polytta.optim.base import Rows, Slots
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,7 @@ class AdamW(Adam):
                 "allowed are weight_decay >= 0 and decay_to 'source' or 'zero'."
             )
 
-    def step(
-        self,
-        theta: Tensor,
-        direction: Tensor,
-        state: Mapping[str, Tensor],
-        lr: Tensor,
-        count: Tensor,
-        source: Tensor,
-    ) -> tuple[Tensor, Slots]:
+    def step(self, rows: Rows) -> tuple[Tensor, Slots]:
         """One step of every row."""
-        offset = theta - source if self.decay_to == "source" else theta
-        return super().step(theta - lr * self.weight_decay * offset, direction, state, lr, count, source)
+        offset = rows.theta - rows.source if self.decay_to == "source" else rows.theta
+        return super().step(replace(rows, theta=rows.theta - rows.lr * self.weight_decay * offset))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from polytta.optim.base import Optimizer, Slots
+from polytta.optim.base import Optimizer, Rows, Slots
 
 
 class PopulationOptimizer:
@@ -38,12 +38,12 @@ class PopulationOptimizer:
         for optimizer, rows in self.groups.items():
             if len(self.groups) == 1:
                 own = {name: state[name] for name in optimizer.slots}
-                moved, new = optimizer.step(theta, direction, own, lr, count, source)
+                moved, new = optimizer.step(Rows(theta, direction, own, lr, count, source))
                 stepped.update(new)
                 break
             index = torch.tensor(rows, device=theta.device)
             own = {name: state[name][index] for name in optimizer.slots}
-            part, new = optimizer.step(theta[index], direction[index], own, lr[index], count[index], source)
+            part, new = optimizer.step(Rows(theta[index], direction[index], own, lr[index], count[index], source))
             moved = moved.index_copy(0, index, part)
             for name, values in new.items():
                 stepped[name] = stepped[name].index_copy(0, index, values)

@@ -1,13 +1,12 @@
 r"""SGD with momentum: v ← μ v + g, θ ← θ - η v (torch.optim.SGD's form)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
 
 from polytta.errors import ConfigError
-from polytta.optim.base import Optimizer, Slots
+from polytta.optim.base import Optimizer, Rows, Slots
 
 
 @dataclass(frozen=True)
@@ -29,15 +28,7 @@ class SGD(Optimizer):
         if not 0 <= self.momentum < 1:
             raise ConfigError(f"optimizer: SGD(momentum={self.momentum}); allowed is 0 <= momentum < 1.")
 
-    def step(
-        self,
-        theta: Tensor,
-        direction: Tensor,
-        state: Mapping[str, Tensor],
-        lr: Tensor,
-        count: Tensor,
-        source: Tensor,
-    ) -> tuple[Tensor, Slots]:
+    def step(self, rows: Rows) -> tuple[Tensor, Slots]:
         """One step of every row."""
-        momentum = self.momentum * state["momentum"] + direction
-        return theta - lr * momentum, {"momentum": momentum}
+        momentum = self.momentum * rows.state["momentum"] + rows.direction
+        return rows.theta - rows.lr * momentum, {"momentum": momentum}
