@@ -1,0 +1,1 @@
+"""Datasets, corruptions and streams."""
