@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 UInt8Array = NDArray[np.uint8]
 _BLOCK_ROWS = 32
 # Far above the rounding of the filters, far below the distance of other pixels from a grey level.
-_SNAP = 1e-9
+_SNAP = 1e-11
 
 
 def to_uint8(values: NDArray[np.floating]) -> UInt8Array:
@@ -36,37 +36,49 @@ class BandedMap:
             rows = matrix[start : start + _BLOCK_ROWS]
             used = np.flatnonzero(rows.any(axis=0))
             low, high = int(used[0]), int(used[-1]) + 1
-            block = torch.from_numpy(np.ascontiguousarray(rows[:, low:high]))
-            self._blocks.append((slice(start, start + rows.shape[0]), slice(low, high), block))
+            block = np.ascontiguousarray(rows[:, low:high])
+            transposed = np.ascontiguousarray(block.T)
+            self._blocks.append((slice(start, start + len(block)), slice(low, high), torch.from_numpy(block), transposed))
 
-    def along_height(self, planes: torch.Tensor) -> torch.Tensor:
-        """Apply to axis 1 of an (N, H, K) tensor."""
-        result = planes.new_empty(planes.shape[0], self._size, planes.shape[2])
-        for rows, used, block in self._blocks:
-            # One product of fixed shape per image keeps an image's bits free of its neighbours in the batch.
-            for image, target in zip(planes, result, strict=True):
+    def along_height(self, planes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Apply to axis 1 of a contiguous (N, H, K) array."""
+        result = np.empty((planes.shape[0], self._size, planes.shape[2]))
+        # One product of fixed shape per image keeps an image's bits free of its neighbours in the batch.
+        for image, target in zip(torch.from_numpy(planes), torch.from_numpy(result), strict=True):
+            for rows, used, block, _ in self._blocks:
                 torch.mm(block, image[used], out=target[rows])
         return result
 
-    def along_width(self, planes: torch.Tensor) -> torch.Tensor:
-        """Apply to the last axis of a tensor."""
+    def along_width(self, planes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Apply to the last axis of a contiguous array."""
         flat = planes.reshape(-1, planes.shape[-1])
-        result = flat.new_empty(flat.shape[0], self._size)
-        for rows, used, block in self._blocks:
-            result[:, rows] = flat[:, used] @ block.T
+        result = np.empty((len(flat), self._size))
+        # NumPy's product writes into a strided slice; torch's would go through a copy, at three times the cost.
+        for rows, used, _, transposed in self._blocks:
+            np.matmul(flat[:, used], transposed, out=result[:, rows])
         return result.reshape(*planes.shape[:-1], self._size)
 
 
-def to_planes(images: UInt8Array) -> torch.Tensor:
+def to_planes(images: UInt8Array) -> NDArray[np.float64]:
     """Grey values of an NHWC batch as float64 in (N, H, C, W) order, where both axes filter without a copy."""
-    return torch.from_numpy(images.transpose(0, 1, 3, 2).astype(np.float64, order="C"))
+    return images.transpose(0, 1, 3, 2).astype(np.float64, order="C")
 
 
-def filter_planes(planes: torch.Tensor, height_map: BandedMap, width_map: BandedMap) -> torch.Tensor:
-    """Apply one map along H and one along W of an (N, H, C, W) tensor."""
+def filter_planes(
+    planes: NDArray[np.float64], height_map: BandedMap, width_map: BandedMap
+) -> NDArray[np.float64]:
+    """Apply one map along H and one along W of a contiguous (N, H, C, W) array."""
     n, height, channels, width = planes.shape
     rows_done = height_map.along_height(planes.reshape(n, height, channels * width))
     return width_map.along_width(rows_done.reshape(n, -1, channels, width))
+
+
+def smooth_planes(
+    planes: NDArray[np.float64], sigma: float, truncate: float, border: Literal["nearest", "reflect"]
+) -> NDArray[np.float64]:
+    """Gaussian smoothing of a contiguous (N, H, W) array."""
+    rows_done = gaussian_map(planes.shape[1], sigma, truncate, border).along_height(planes)
+    return gaussian_map(planes.shape[2], sigma, truncate, border).along_width(rows_done)
 
 
 def gaussian_weights(sigma: float, truncate: float) -> NDArray[np.float64]:
@@ -138,11 +150,13 @@ def gaussian_blur_uint8(images: UInt8Array, sigma: float) -> UInt8Array:
     height, width = images.shape[1:3]
     blurred = filter_planes(
         to_planes(images), gaussian_map(height, sigma, 4.0, "nearest"), gaussian_map(width, sigma, 4.0, "nearest")
-    ).numpy()
-    nearest = np.rint(blurred)
-    whole = np.abs(blurred - nearest) < _SNAP
+    )
+    # Cutting with a margin raises pixels a hair below a whole level to it; those at a whole level then show.
+    blurred += _SNAP
     result = blurred.astype(np.uint8)
-    result[whole] = _flat_greys(sigma)[nearest[whole].astype(np.uint8)]
+    blurred -= result
+    whole = blurred < 2 * _SNAP
+    result[whole] = _flat_greys(sigma)[result[whole]]
     return np.ascontiguousarray(result.transpose(0, 1, 3, 2))
 
 

@@ -105,15 +105,15 @@ def zoom_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt
     stop, step = params
     factors = np.arange(1, stop, step)
     # The published sum runs in float32 and its rounding decides grey levels in flat patches, so it is repeated.
-    original = (to_planes(images) / 255.0).float()
-    exact = original.double()
-    total = original.clone()
+    original = (to_planes(images) / 255.0).astype(np.float32)
+    exact = original.astype(np.float64)
+    total = original.copy()
     for factor in factors[1:]:
         height_map = centre_zoom_map(images.shape[1], float(factor))
         width_map = centre_zoom_map(images.shape[2], float(factor))
-        total += filter_planes(exact, height_map, width_map).float()
-    mean = (original + total) / (len(factors) + 1)
-    grey = mean.clamp_(0, 1).mul_(255).numpy().astype(np.uint8)
+        total += filter_planes(exact, height_map, width_map).astype(np.float32)
+    mean = (original + total) / np.float32(len(factors) + 1)
+    grey = (np.clip(mean, 0, 1, out=mean) * np.float32(255)).astype(np.uint8)
     return np.ascontiguousarray(grey.transpose(0, 1, 3, 2))
 
 
@@ -132,12 +132,16 @@ def disk_kernel(radius: float, softening: float) -> NDArray[np.float32]:
     soft_steps = np.arange(-soft_reach, soft_reach + 1)
     weights = np.exp(-(soft_steps**2) / (2 * softening**2))
     taps = (weights / weights.sum()).astype(np.float32)
-    for _axis in range(2):
+    for axis in range(2):
         padded = np.pad(disk, ((0, 0), (soft_reach, soft_reach)), mode="reflect")
         shifted = [padded[:, k : k + len(steps)] for k in range(2 * soft_reach + 1)]
-        softened = shifted[soft_reach] * taps[soft_reach]
-        for k in range(soft_reach - 1, -1, -1):
-            softened = softened + (shifted[k] + shifted[-1 - k]) * taps[k]
+        centre = (shifted[soft_reach], taps[soft_reach])
+        pairs = [(shifted[k] + shifted[-1 - k], taps[k]) for k in range(soft_reach - 1, -1, -1)]
+        # OpenCV's order along rows, then columns: the last bit of the kernel decides flat patches.
+        first, *others = [pairs[0], centre, *pairs[1:]] if axis == 0 else [centre, *pairs]
+        softened = first[0] * first[1]
+        for values, weight in others:
+            softened = (values.astype(np.float64) * weight + softened).astype(np.float32)
         disk = np.ascontiguousarray(softened.T)
     return disk
 

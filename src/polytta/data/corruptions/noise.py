@@ -75,13 +75,12 @@ def _poisson_tables(photons: int) -> tuple[NDArray[np.intp], NDArray[np.uint32],
     """
     rate = np.arange(256) / 255.0 * photons
     mass = np.exp(-rate)
-    cumulative = np.empty((256, photons + 1))
+    cumulative = np.ones((256, photons + 1))
     cumulative[:, 0] = mass
     for count in range(1, photons):
         mass = mass * rate / count
         cumulative[:, count] = cumulative[:, count - 1] + mass
     thresholds = np.minimum(np.ceil(cumulative * 2.0**32), 2.0**32 - 1)
-    thresholds[:, photons] = 2.0**32 - 1
     bin_starts = np.arange(256) * 2.0**24
     offsets = np.arange(256) * (photons + 1)
     guide = np.stack([np.searchsorted(row, bin_starts, side="right") for row in thresholds])

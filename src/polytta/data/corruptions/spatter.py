@@ -11,12 +11,13 @@ Canny's detector (thresholds 50 and 150, 3x3 Sobel, |gx| + |gy|) and the distanc
 1, 1.4 and 2.1969) follow OpenCV, which the published scripts call.
 """
 
+from functools import lru_cache
+
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from polytta.data.corruptions._constants import Params
-from polytta.data.corruptions._filters import UInt8Array, gaussian_map, to_uint8
+from polytta.data.corruptions._filters import UInt8Array, smooth_planes, to_uint8
 from polytta.data.corruptions._random import ImageStreams
 
 _WATER = np.array([175, 238, 238], dtype=np.float32)
@@ -29,10 +30,10 @@ def spatter(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8A
     """Spatter water or mud over the image."""
     mean, deviation, sigma, threshold, strength, mud = params
     height, width = images.shape[1:3]
-    liquid = _smooth(streams.normal(height, width).astype(np.float64), sigma)
+    liquid = smooth_planes(streams.normal(height, width).astype(np.float64), sigma, 4.0, "nearest")
     liquid = liquid * deviation + mean
     if mud:
-        cover = _smooth((liquid > threshold).astype(np.float64), strength).astype(np.float32)
+        cover = smooth_planes((liquid > threshold).astype(np.float64), strength, 4.0, "nearest").astype(np.float32)
         cover[cover < 0.8] = 0
         result = images * (1 - cover)[..., None]
         result += cover[..., None] * _MUD
@@ -53,8 +54,8 @@ def water_relief(drops: UInt8Array) -> NDArray[np.float32]:
     # The sum of nine values is cut, not rounded; the margin keeps float32 from cutting a whole number.
     levels = (_box_sum(distance) / np.float32(9) + np.float32(1e-4)).astype(np.uint8)
     embossed = np.clip(_emboss(_equalise(levels)), 0, 255)
-    shading = (_box_sum(embossed) * 2 + 9) // 18
-    return drops * shading.astype(np.float32)
+    shading = np.floor(_box_sum(embossed).astype(np.float32) * np.float32(1 / 9) + np.float32(0.5))
+    return drops * shading
 
 
 def canny_edges(grey: UInt8Array) -> NDArray[np.bool_]:
@@ -110,30 +111,31 @@ def edge_distance(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
     unreached = np.int16(-width - _FAR)
     last = np.maximum.accumulate(np.where(edges, columns, unreached), axis=2)
     following = np.minimum.accumulate(np.where(edges, columns, -unreached + columns[-1])[:, :, ::-1], axis=2)[:, :, ::-1]
-    along = np.minimum(np.minimum(columns - last, following - columns), _FAR).astype(np.float32)
-    distance = along.copy()
-    for rise in range(1, min(_FAR, height)):
+    along = np.minimum(np.minimum(columns - last, following - columns), _FAR).astype(np.uint8)
+    values, codes = _chamfer_codes()
+    padded = np.pad(along, ((0, 0), (_FAR, _FAR), (0, 0)), constant_values=_FAR)
+    nearest_code = np.full(along.shape, len(values) - 1, dtype=np.uint8)
+    for rise in range(_FAR):
         # The metric grows with the horizontal distance, so of the rows above and below the nearer one decides.
-        nearest = np.full_like(along, _FAR)
-        nearest[:, rise:] = along[:, :-rise]
-        np.minimum(nearest[:, :-rise], along[:, rise:], out=nearest[:, :-rise])
-        np.minimum(distance, _chamfer(nearest, rise), out=distance)
-    return distance
+        above = padded[:, _FAR - rise : _FAR - rise + height]
+        nearer = np.minimum(above, padded[:, _FAR + rise : _FAR + rise + height])
+        reached = np.frombuffer(nearer.tobytes().translate(codes[rise]), np.uint8).reshape(along.shape)
+        np.minimum(nearest_code, reached, out=nearest_code)
+    return np.take(values, nearest_code)
 
 
-def _chamfer(across: NDArray[np.float32], rise: int) -> NDArray[np.float32]:
-    longer = np.maximum(across, np.float32(rise))
-    shorter = np.minimum(across, np.float32(rise))
-    straight_moves = longer + np.float32(0.1969) * shorter
-    diagonal_moves = np.float32(0.7969) * longer + np.float32(0.6031) * shorter
-    return np.maximum(straight_moves, diagonal_moves, out=straight_moves)
-
-
-def _smooth(planes: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    height, width = planes.shape[1:]
-    rows_done = gaussian_map(height, sigma, 4.0, "nearest").along_height(torch.from_numpy(planes))
-    result: NDArray[np.float64] = gaussian_map(width, sigma, 4.0, "nearest").along_width(rows_done).numpy()
-    return result
+@lru_cache(maxsize=1)
+def _chamfer_codes() -> tuple[NDArray[np.float32], list[bytes]]:
+    """The distinct distances up to the cap in rising order, and for each vertical offset a table that turns a
+    horizontal offset into the position of its distance there: there are fewer than 256, so they compare as bytes."""
+    offsets = np.arange(_FAR + 1, dtype=np.float64)
+    longer = np.maximum(offsets[:, None], offsets)
+    shorter = np.minimum(offsets[:, None], offsets)
+    distance = np.maximum(longer + 0.1969 * shorter, 0.7969 * longer + 0.6031 * shorter)
+    values, codes = np.unique(np.minimum(distance, _FAR).round(9), return_inverse=True)
+    tables = np.zeros((_FAR + 1, 256), dtype=np.uint8)
+    tables[:, : _FAR + 1] = codes.reshape(distance.shape)
+    return values.astype(np.float32), [table.tobytes() for table in tables]
 
 
 def _box_sum(planes: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -19,7 +19,6 @@ from functools import lru_cache
 from importlib import resources
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -62,11 +61,13 @@ def snow(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Arra
     """Whiten the image and add streaks of flakes."""
     mean, deviation, zoom, threshold, radius, sigma, keep = params
     height, width = images.shape[1:3]
-    noise = torch.from_numpy(streams.normal(height, width)).double()
+    noise = streams.normal(height, width).astype(np.float64)
     flakes = centre_zoom_map(width, zoom).along_width(centre_zoom_map(height, zoom).along_height(noise))
-    flakes.mul_(deviation).add_(mean)
-    flakes[flakes < threshold] = 0
-    layer = to_uint8(flakes.mul_(255).numpy()).astype(np.float32)
+    flakes *= deviation
+    flakes += mean
+    np.putmask(flakes, flakes < threshold, 0)
+    flakes *= 255
+    layer = to_uint8(flakes).astype(np.float32)
     angles = streams.uniform(-135.0, -45.0, 1)[:, 0]
     result = images.astype(np.float32)
     whitened = (result @ _LUMA) * np.float32(1.5) + np.float32(127.5)
