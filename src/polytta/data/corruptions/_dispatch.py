@@ -18,7 +18,8 @@ from polytta.data.corruptions._random import MAX_IMAGE_ID, MAX_SEED, ImageStream
 from polytta.errors import InputError
 
 MIN_SIDE = 32
-# About one 224-pixel image or 64 CIFAR images: small enough for the second-level cache, large enough to hide calls.
+# About one 224-pixel image or 64 CIFAR images: small enough for the second-level cache, large enough to hide
+# calls.
 _PIXELS_PER_PASS = 2**16
 
 _FUNCTIONS: dict[str, Callable[[UInt8Array, Params, ImageStreams], UInt8Array]] = {
@@ -55,15 +56,15 @@ def corrupt(
 ) -> UInt8Array:
     """Corrupt a batch of images.
 
-    The result for an image depends on its pixels, its id, the corruption, the severity, the constant set and the
-    seed, and on nothing else: not on the batch it comes in nor on its place there.
+    The result for an image depends on its pixels, its id, the corruption, the severity, the constant set and
+    the seed, and on nothing else: not on the batch it comes in nor on its place there.
 
     Args:
         images: uint8 array of shape (N, H, W, 3), height and width at least 32.
         name: one of `CORRUPTIONS`.
         severity: 1 (mild) to 5 (harsh).
-        constants: `"imagenet"` for the ImageNet-C constants (224 pixels), `"cifar"` for those of CIFAR-C (32 pixels).
-        ids: one integer per image, 0 to 2**63 - 1, that names the image in its dataset.
+        constants: `"imagenet"` for the ImageNet-C constants (224 pixels), `"cifar"` for those of CIFAR-C (32
+        pixels). ids: one integer per image, 0 to 2**63 - 1, that names the image in its dataset.
         seed: 0 to 2**32 - 1.
 
     Returns:
@@ -102,7 +103,9 @@ def _check_images(images: object) -> None:
     if images.ndim != 4 or images.shape[3] != 3:
         raise InputError(f"`images` must have shape (N, H, W, 3), but got {images.shape}.")
     if min(images.shape[1:3]) < MIN_SIDE:
-        raise InputError(f"`images` must be at least {MIN_SIDE} pixels high and wide, but got {images.shape}.")
+        raise InputError(
+            f"`images` must be at least {MIN_SIDE} pixels high and wide, but got {images.shape}."
+        )
 
 
 def _check_ids(ids: Sequence[int] | NDArray[np.integer], count: int) -> NDArray[np.uint64]:
@@ -110,7 +113,9 @@ def _check_ids(ids: Sequence[int] | NDArray[np.integer], count: int) -> NDArray[
     if keys.dtype.kind not in "iu":
         raise InputError(f"`ids` must hold integers, but got dtype {keys.dtype}.")
     if keys.shape != (count,):
-        raise InputError(f"`ids` must have one entry per image, shape ({count},), but got shape {keys.shape}.")
+        raise InputError(
+            f"`ids` must have one entry per image, shape ({count},), but got shape {keys.shape}."
+        )
     if count and (int(keys.min()) < 0 or int(keys.max()) > MAX_IMAGE_ID):
         raise InputError(
             f"`ids` must lie from 0 to {MAX_IMAGE_ID}, but got {int(keys.min())} to {int(keys.max())}."

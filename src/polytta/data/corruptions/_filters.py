@@ -1,9 +1,9 @@
 """Linear filters and resampling shared by the corruptions.
 
-A separable filter or a zoom along one axis is a matrix that is zero outside a band. Applied as dense blocks of that
-band it runs at the speed of the matrix product and folds the border rule into the matrix, so nothing is padded.
-Filters work in float64: their rounding (1e-13 grey levels) cannot move a pixel across a grey level that the
-published float64 scripts cut at, whatever the batch, the number of threads or the library below.
+A separable filter or a zoom along one axis is a matrix that is zero outside a band. Applied as dense blocks
+of that band it runs at the speed of the matrix product and folds the border rule into the matrix, so nothing
+is padded. Filters work in float64: their rounding (1e-13 grey levels) cannot move a pixel across a grey level
+that the published float64 scripts cut at, whatever the batch, the number of threads or the library below.
 """
 
 import math
@@ -26,6 +26,25 @@ def to_uint8(values: NDArray[np.floating]) -> UInt8Array:
     return values.astype(np.uint8)
 
 
+def blend(
+    images: UInt8Array,
+    image_weight: np.float32 | NDArray[np.float32],
+    layer: NDArray[np.float32],
+    colour: tuple[float, float, float],
+) -> UInt8Array:
+    """`image_weight * images + layer * colour` cut to 8 bits; weight and layer are (N, H, W) or broadcast to
+    it.
+
+    Channel by channel: a broadcast over an innermost axis of three is several times slower.
+    """
+    result = np.empty_like(images)
+    for channel, tint in enumerate(colour):
+        plane = images[..., channel] * image_weight
+        plane += layer * np.float32(tint)
+        result[..., channel] = to_uint8(plane)
+    return result
+
+
 class BandedMap:
     """A linear map along one axis, kept as the dense blocks of its band."""
 
@@ -38,7 +57,9 @@ class BandedMap:
             low, high = int(used[0]), int(used[-1]) + 1
             block = np.ascontiguousarray(rows[:, low:high])
             transposed = np.ascontiguousarray(block.T)
-            self._blocks.append((slice(start, start + len(block)), slice(low, high), torch.from_numpy(block), transposed))
+            self._blocks.append(
+                (slice(start, start + len(block)), slice(low, high), torch.from_numpy(block), transposed)
+            )
 
     def along_height(self, planes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply to axis 1 of a contiguous (N, H, K) array."""
@@ -53,15 +74,16 @@ class BandedMap:
         """Apply to the last axis of a contiguous array."""
         flat = planes.reshape(-1, planes.shape[-1])
         result = np.empty((len(flat), self._size))
-        # NumPy's product writes into a strided slice; torch's would go through a copy, at three times the cost.
+        # NumPy's product writes into a strided slice; torch's would go through a copy, at three times the
+        # cost.
         for rows, used, _, transposed in self._blocks:
             np.matmul(flat[:, used], transposed, out=result[:, rows])
         return result.reshape(*planes.shape[:-1], self._size)
 
 
 def to_planes(images: UInt8Array) -> NDArray[np.float64]:
-    """Grey values of an NHWC batch as float64 in (N, H, C, W) order, where both axes filter without a copy."""
-    return images.transpose(0, 1, 3, 2).astype(np.float64, order="C")
+    """Grey values of an NHWC batch as float64 in (N, H, C, W) order, where both axes filter without a
+    copy.""" return images.transpose(0, 1, 3, 2).astype(np.float64, order="C")
 
 
 def filter_planes(
@@ -93,7 +115,9 @@ def gaussian_weights(sigma: float, truncate: float) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=64)
-def gaussian_map(size: int, sigma: float, truncate: float, border: Literal["nearest", "reflect"]) -> BandedMap:
+def gaussian_map(
+    size: int, sigma: float, truncate: float, border: Literal["nearest", "reflect"]
+) -> BandedMap:
     """Gaussian smoothing along an axis of `size` pixels."""
     weights = gaussian_weights(sigma, truncate)
     radius = len(weights) // 2
@@ -131,8 +155,9 @@ def centre_zoom_map(size: int, factor: float) -> BandedMap:
 def _flat_greys(sigma: float) -> UInt8Array:
     """What the published scripts make of a flat patch of each grey value.
 
-    There the exact answer is a whole grey level, and the cut to 8 bits keeps it or drops one level depending on the
-    last bit of their sum; the sum is repeated in their order (centre first, then pairs from the outside in).
+    There the exact answer is a whole grey level, and the cut to 8 bits keeps it or drops one level depending
+    on the last bit of their sum; the sum is repeated in their order (centre first, then pairs from the
+    outside in).
     """
     weights = gaussian_weights(sigma, 4.0)
     radius = len(weights) // 2
@@ -149,7 +174,9 @@ def gaussian_blur_uint8(images: UInt8Array, sigma: float) -> UInt8Array:
     """Gaussian blur of an NHWC batch with edges repeated, four sigmas wide, cut to 8 bits."""
     height, width = images.shape[1:3]
     blurred = filter_planes(
-        to_planes(images), gaussian_map(height, sigma, 4.0, "nearest"), gaussian_map(width, sigma, 4.0, "nearest")
+        to_planes(images),
+        gaussian_map(height, sigma, 4.0, "nearest"),
+        gaussian_map(width, sigma, 4.0, "nearest"),
     )
     # Cutting with a margin raises pixels a hair below a whole level to it; those at a whole level then show.
     blurred += _SNAP
@@ -161,8 +188,8 @@ def gaussian_blur_uint8(images: UInt8Array, sigma: float) -> UInt8Array:
 
 
 def motion_offsets(radius: int, sigma: float, angle: float) -> list[tuple[int, int, float]]:
-    """Taps (dy, dx, weight) of a one-sided Gaussian streak of 2 radius + 1 pixels, as ImageMagick lays them."""
-    width = 2 * radius + 1
+    """Taps (dy, dx, weight) of a one-sided Gaussian streak of 2 radius + 1 pixels, as ImageMagick lays
+    them.""" width = 2 * radius + 1
     steps = np.arange(width)
     weights = np.exp(-(steps**2) / (2 * sigma**2))
     weights /= weights.sum()
@@ -173,7 +200,9 @@ def motion_offsets(radius: int, sigma: float, angle: float) -> list[tuple[int, i
     ]
 
 
-def motion_blur_float(image: NDArray[np.float32], radius: int, sigma: float, angle: float) -> NDArray[np.float32]:
+def motion_blur_float(
+    image: NDArray[np.float32], radius: int, sigma: float, angle: float
+) -> NDArray[np.float32]:
     """Blur one HWC image along a streak; pixels beyond the border repeat the border."""
     height, width = image.shape[:2]
     taps = motion_offsets(radius, sigma, angle)

@@ -1,10 +1,10 @@
 """One random stream per image, addressed by counter and never by history.
 
-Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) maps (key, counter) to random bits.
-Key = (image id, seed | corruption | severity), counter = (block, number of the draw). An image therefore gets the
-same bits whatever batch, process or order it is corrupted in, and NumPy guarantees the raw stream of a bit
-generator across versions, which it does not for `Generator.normal` and its like: the transforms to other
-distributions are therefore made here.
+Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) maps (key, counter) to random
+bits. Key = (image id, seed | corruption | severity), counter = (block, number of the draw). An image
+therefore gets the same bits whatever batch, process or order it is corrupted in, and NumPy guarantees the raw
+stream of a bit generator across versions, which it does not for `Generator.normal` and its like: the
+transforms to other distributions are therefore made here.
 """
 
 from functools import lru_cache
@@ -41,19 +41,20 @@ class ImageStreams:
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         # Setting the state of one generator is ten times cheaper than building one per image.
-        state: dict[str, Any] = dict(self._philox.state)
+        state: Any = dict(self._philox.state)
         state["buffer_pos"] = 4
         state["state"] = {
             "counter": np.array([0, self._draws, 0, 0], dtype=np.uint64),
             "key": np.array([0, self._salt], dtype=np.uint64),
         }
         self._draws += 1
-        words = np.empty((len(self._ids), count), dtype=np.uint64)
-        for row, image_id in enumerate(self._ids):
+        rows = []
+        for image_id in self._ids:
             state["state"]["key"][0] = image_id
             self._philox.state = state
-            words[row] = self._philox.random_raw(count)
-        return words
+            rows.append(self._philox.random_raw(count))
+        # A batch of one large image is common, and its bits need no copy.
+        return rows[0][None] if len(rows) == 1 else np.stack(rows)
 
     def uint16(self, *shape: int) -> NDArray[np.uint16]:
         """Uniform 16-bit integers of the given shape for every image."""
@@ -67,8 +68,11 @@ class ImageStreams:
 
     def uniform(self, low: float, high: float, *shape: int) -> NDArray[np.float64]:
         """Uniform numbers in the open interval (low, high), 32 bits each."""
-        unit: NDArray[np.float64] = (self.uint32(*shape) + 0.5) * 2.0**-32
-        return low + (high - low) * unit
+        unit = self.uint32(*shape).astype(np.float64)
+        unit += 0.5
+        unit *= (high - low) * 2.0**-32
+        unit += low
+        return unit
 
     def integers(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """One integer in [0, bound) for every entry of `bounds`, whose first axis is the image."""

@@ -2,15 +2,17 @@
 
     gaussian_blur  normal kernel; parameters (sigma,)
     defocus_blur   disk kernel, softened by a small normal one; parameters (radius, softening sigma)
-    glass_blur     gaussian blur, then every pixel copies a neighbour at most d away, i times over the image, then
-                   gaussian blur again; parameters (sigma, d, i)
-    motion_blur    one-sided normal streak of 2 r + 1 pixels at an angle from U(-45, 45) degrees; parameters (r, sigma)
-    zoom_blur      mean of the image and its centre enlarged by 1, 1 + step, ... below stop; parameters (stop, step)
+    glass_blur     gaussian blur, then every pixel copies a neighbour at most d away, i times over the image,
+                   then gaussian blur again; parameters (sigma, d, i)
+    motion_blur    one-sided normal streak of 2 r + 1 pixels at an angle from U(-45, 45) degrees; parameters
+                   (r, sigma)
+    zoom_blur      mean of the image and its centre enlarged by 1, 1 + step, ... below stop; parameters (stop,
+                   step)
 
 Against `imagecorruptions-imaug` at equal constants, gaussian, defocus and zoom blur are equal bit for bit on
-photographs. On synthetic images whose blur is exactly a whole grey level without being flat (a perfect ramp), the last
-bit of a float64 sum decides and a pixel may differ by one grey level. The published motion blur is ImageMagick's,
-which rounds to 8 bits and repeats the border; imagecorruptions cuts instead of rounding.
+photographs. On synthetic images whose blur is exactly a whole grey level without being flat (a perfect ramp),
+the last bit of a float64 sum decides and a pixel may differ by one grey level. The published motion blur is
+ImageMagick's, which rounds to 8 bits and repeats the border; imagecorruptions cuts instead of rounding.
 """
 
 from functools import lru_cache
@@ -43,10 +45,12 @@ def defocus_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> U
     kernel = disk_kernel(*params)
     margin = len(kernel) // 2
     padded_shape = (_smooth_size(height + 2 * margin), _smooth_size(width + 2 * margin))
-    rows = _mirror_indices(height, margin, padded_shape[0])
-    columns = _mirror_indices(width, margin, padded_shape[1])
-    planes = torch.from_numpy(images.transpose(0, 3, 1, 2)[:, :, rows[:, None], columns].astype(np.float64))
-    spectrum = torch.fft.rfft2(planes)
+    # Beyond the margin the padding is never within reach of the image, so it can stay zero.
+    planes = np.zeros((len(images), 3, *padded_shape))
+    planes[:, :, : height + 2 * margin, : width + 2 * margin] = np.pad(
+        images.transpose(0, 3, 1, 2), ((0, 0), (0, 0), (margin, margin), (margin, margin)), mode="reflect"
+    )
+    spectrum = torch.fft.rfft2(torch.from_numpy(planes))
     spectrum *= _disk_spectrum(*params, *padded_shape)
     blurred = torch.fft.irfft2(spectrum, s=padded_shape).numpy()
     inside = blurred[:, :, margin : margin + height, margin : margin + width]
@@ -56,30 +60,25 @@ def defocus_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> U
 def glass_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
     """Shuffle pixels locally between two Gaussian blurs, as frosted glass does.
 
-    The published loop walks the image backwards and lets pixel p copy pixel t(p), which has itself copied already
-    if it comes earlier in the walk. (It reads as a swap; on NumPy views it is a copy.) The source of p is found for
-    all pixels at once: follow t while the target was visited before, by pointer doubling.
+    The published loop walks the image backwards and lets pixel p copy pixel t(p), which has itself copied
+    already if it comes earlier in the walk. (It reads as a swap; on NumPy views it is a copy.) The source of
+    p is found for all pixels at once: follow t while the target was visited before, by pointer doubling.
     """
     sigma, reach, rounds = params[0], int(params[1]), int(params[2])
     n, height, width, channels = images.shape
     blurred = gaussian_blur_uint8(images, sigma)
     inside = np.zeros((height, width), dtype=bool)
     inside[reach + 1 : height - reach + 1, reach + 1 : width - reach + 1] = True
-    moved = np.flatnonzero(inside)
     span = 2 * reach
     row_shift, column_shift = np.divmod(np.arange(span * span), span)
     shifts = (row_shift - reach) * width + column_shift - reach
-    bases = np.arange(n, dtype=np.intp)[:, None] * (height * width)
-    visited = np.tile(inside.ravel(), n)
-    source = np.arange(n * height * width, dtype=np.intp)
+    moves = np.tile(inside.ravel(), n)
+    here = np.arange(n * height * width, dtype=np.intp)
+    source = here
     for _round in range(rounds):
-        choice = (streams.uint16(len(moved)).astype(np.uint32) * np.uint32(span * span)) >> np.uint32(16)
-        here = (bases + moved).ravel()
-        there = here + np.take(shifts, choice.ravel())
-        target = np.arange(n * height * width, dtype=np.intp)
-        target[here] = there
-        jump = np.arange(n * height * width, dtype=np.intp)
-        jump[here] = np.where((there > here) & np.take(visited, there), there, here)
+        choice = (streams.uint16(height * width).ravel() * np.uint32(span * span)) >> np.uint32(16)
+        target = here + np.take(shifts, choice) * moves
+        jump = np.where((target > here) & np.take(moves, target), target, here)
         further = np.take(jump, jump)
         while not np.array_equal(further, jump):
             jump, further = further, np.take(further, further)
@@ -104,7 +103,8 @@ def zoom_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt
     """Average the image with enlargements of its centre."""
     stop, step = params
     factors = np.arange(1, stop, step)
-    # The published sum runs in float32 and its rounding decides grey levels in flat patches, so it is repeated.
+    # The published sum runs in float32 and its rounding decides grey levels in flat patches, so it is
+    # repeated.
     original = (to_planes(images) / 255.0).astype(np.float32)
     exact = original.astype(np.float64)
     total = original.copy()
@@ -121,8 +121,9 @@ def zoom_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt
 def disk_kernel(radius: float, softening: float) -> NDArray[np.float32]:
     """Disk of the given radius, normalised, then softened by a 3x3 (radius > 8: 5x5) normal kernel.
 
-    The softening mirrors at the border of its 17x17 (or wider) square, so kernels that touch it, radius 8 and more,
-    sum to a little over one and brighten by 1 %: so do the published images. All in float32, as published.
+    The softening mirrors at the border of its 17x17 (or wider) square, so kernels that touch it, radius 8 and
+    more, sum to a little over one and brighten by 1 %: so do the published images. All in float32, as
+    published.
     """
     reach = 8 if radius <= 8 else int(radius)
     steps = np.arange(-reach, reach + 1)
@@ -154,11 +155,6 @@ def _disk_spectrum(radius: float, softening: float, height: int, width: int) -> 
     centred[: len(kernel), : len(kernel)] = torch.from_numpy(kernel)
     # The kernel is symmetric about its centre, so once centred on the origin its spectrum is real.
     return torch.fft.rfft2(torch.roll(centred, (-reach, -reach), (0, 1))).real.contiguous()
-
-
-def _mirror_indices(size: int, margin: int, padded: int) -> NDArray[np.int64]:
-    positions = np.abs(np.arange(padded) - margin) % (2 * size - 2)
-    return np.minimum(positions, 2 * size - 2 - positions)
 
 
 @lru_cache(maxsize=64)

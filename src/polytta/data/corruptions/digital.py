@@ -7,8 +7,9 @@ With x in [0, 1], results clipped and cut to 8 bits:
     saturate           S a + b in HSV; parameters (a, b)
     pixelate           box-average to a fraction f of the size, then repeat pixels back; parameters (f,)
     jpeg_compression   JPEG at quality q; parameters (q,)
-    elastic_transform  three corners of the centre square move by U(-m, m), which sets an affine map; then every pixel
-                       moves by a s N_sigma[U(-1, 1)] (noise under a normal filter); parameters (a, sigma, m), in pixels
+    elastic_transform  three corners of the centre square move by U(-m, m), which sets an affine map; then
+                       every pixel moves by a s N_sigma[U(-1, 1)] (noise under a normal filter); parameters
+                       (a, sigma, m), in pixels
 
 All but the last are deterministic and equal, bit for bit, to `imagecorruptions-imaug` at equal constants. Its
 elastic transform is another one (no affine part, other constants); ours follows the published scripts.
@@ -111,8 +112,8 @@ def elastic_transform(images: UInt8Array, params: Params, streams: ImageStreams)
 
 
 def _corner_map_inverse(height: int, width: int, shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inverse, as rows for x and y, of the affine map that moves three corners of the centre square by `shift`."""
-    half = min(height, width) // 3
+    """Inverse, as rows for x and y, of the affine map that moves three corners of the centre square by
+    `shift`.""" half = min(height, width) // 3
     middle = np.array([height // 2, width // 2], dtype=np.float64)
     corners = middle + half * np.array([[1, 1], [1, -1], [-1, -1]])
     moved = corners + shift
@@ -143,8 +144,8 @@ def _rgb_to_hsv(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Hue, saturation and value in [0, 1].
 
-    Steps and their order are those of the usual float64 conversion: brightness constants move many pixels exactly
-    onto a grey level, where the last bit decides.
+    Steps and their order are those of the usual float64 conversion: brightness constants move many pixels
+    exactly onto a grey level, where the last bit decides.
     """
     red, green, blue = (np.ascontiguousarray(images[..., c]) / 255.0 for c in range(3))
     value = np.maximum(np.maximum(red, green), blue)

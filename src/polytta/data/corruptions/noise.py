@@ -70,8 +70,9 @@ def shot_noise(images: UInt8Array, params: Params, streams: ImageStreams) -> UIn
 def _poisson_tables(photons: int) -> tuple[NDArray[np.intp], NDArray[np.uint32], UInt8Array]:
     """Guide, thresholds and grey values of the Poisson law for each of the 256 pixel values.
 
-    Counts from `photons` on all clip to white, so a row needs `photons + 1` entries and no more. `guide` gives, for
-    the pixel value and the top 8 bits of the draw, the first entry of the flat table that can be the answer.
+    Counts from `photons` on all clip to white, so a row needs `photons + 1` entries and no more. `guide`
+    gives, for the pixel value and the top 8 bits of the draw, the first entry of the flat table that can be
+    the answer.
     """
     rate = np.arange(256) / 255.0 * photons
     mass = np.exp(-rate)

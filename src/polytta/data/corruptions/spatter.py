@@ -1,14 +1,16 @@
 """Spatter: drops of water (severities 1-3) or mud (4-5) on the lens.
 
-A liquid layer L is normal noise (mean m, deviation v) under a Gaussian filter, zero below a threshold t. Parameters
-(m, v, filter sigma, t, strength, mud), mud being 0 or 1.
+A liquid layer L is normal noise (mean m, deviation v) under a Gaussian filter, zero below a threshold t.
+Parameters (m, v, filter sigma, t, strength, mud), mud being 0 or 1.
 
-    water  D = distance to the nearest Canny edge of L, capped at 20, box-filtered, histogram-equalised, embossed and
-           box-filtered again; result x + strength L D / max(L D) times pale turquoise (175, 238, 238)
-    mud    M = Gaussian of [L > t] (sigma = strength), zero below 0.8; result x (1 - M) + M times brown (63, 42, 20)
+    water  D = distance to the nearest Canny edge of L, capped at 20, box-filtered, histogram-equalised,
+           embossed and box-filtered again; result x + strength L D / max(L D) times pale turquoise (175, 238,
+           238)
+    mud    M = Gaussian of [L > t] (sigma = strength), zero below 0.8; result x (1 - M) + M times brown (63,
+           42, 20)
 
-Canny's detector (thresholds 50 and 150, 3x3 Sobel, |gx| + |gy|) and the distance (the 5x5 chamfer metric with weights
-1, 1.4 and 2.1969) follow OpenCV, which the published scripts call.
+Canny's detector (thresholds 50 and 150, 3x3 Sobel, |gx| + |gy|) and the distance (the 5x5 chamfer metric with
+weights 1, 1.4 and 2.1969) follow OpenCV, which the published scripts call.
 """
 
 from functools import lru_cache
@@ -17,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polytta.data.corruptions._constants import Params
-from polytta.data.corruptions._filters import UInt8Array, smooth_planes, to_uint8
+from polytta.data.corruptions._filters import UInt8Array, blend, smooth_planes
 from polytta.data.corruptions._random import ImageStreams
 
-_WATER = np.array([175, 238, 238], dtype=np.float32)
-_MUD = np.array([63, 42, 20], dtype=np.float32)
+_WATER = (175.0, 238.0, 238.0)
+_MUD = (63.0, 42.0, 20.0)
 _EMBOSS = ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
 _FAR = 20
 
@@ -33,19 +35,17 @@ def spatter(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8A
     liquid = smooth_planes(streams.normal(height, width).astype(np.float64), sigma, 4.0, "nearest")
     liquid = liquid * deviation + mean
     if mud:
-        cover = smooth_planes((liquid > threshold).astype(np.float64), strength, 4.0, "nearest").astype(np.float32)
+        cover = smooth_planes((liquid > threshold).astype(np.float64), strength, 4.0, "nearest").astype(
+            np.float32
+        )
         cover[cover < 0.8] = 0
-        result = images * (1 - cover)[..., None]
-        result += cover[..., None] * _MUD
-        return to_uint8(result)
+        return blend(images, 1 - cover, cover, _MUD)
     liquid[liquid < threshold] = 0
     drops = (liquid * 255).astype(np.uint8)
     relief = water_relief(drops)
     # An image without a drop has a relief of zero everywhere: dividing by at least one leaves it as it is.
     peak = np.maximum(relief.max(axis=(1, 2), keepdims=True), 1)
-    result = (relief * (np.float32(strength) / peak))[..., None] * _WATER
-    result += images
-    return to_uint8(result)
+    return blend(images, np.float32(1), relief * (np.float32(strength) / peak), _WATER)
 
 
 def water_relief(drops: UInt8Array) -> NDArray[np.float32]:
@@ -110,13 +110,16 @@ def edge_distance(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
     columns = np.arange(width, dtype=np.int16)
     unreached = np.int16(-width - _FAR)
     last = np.maximum.accumulate(np.where(edges, columns, unreached), axis=2)
-    following = np.minimum.accumulate(np.where(edges, columns, -unreached + columns[-1])[:, :, ::-1], axis=2)[:, :, ::-1]
+    following = np.minimum.accumulate(np.where(edges, columns, -unreached + columns[-1])[:, :, ::-1], axis=2)[
+        :, :, ::-1
+    ]
     along = np.minimum(np.minimum(columns - last, following - columns), _FAR).astype(np.uint8)
     values, codes = _chamfer_codes()
     padded = np.pad(along, ((0, 0), (_FAR, _FAR), (0, 0)), constant_values=_FAR)
     nearest_code = np.full(along.shape, len(values) - 1, dtype=np.uint8)
     for rise in range(_FAR):
-        # The metric grows with the horizontal distance, so of the rows above and below the nearer one decides.
+        # The metric grows with the horizontal distance, so of the rows above and below the nearer one
+        # decides.
         above = padded[:, _FAR - rise : _FAR - rise + height]
         nearer = np.minimum(above, padded[:, _FAR + rise : _FAR + rise + height])
         reached = np.frombuffer(nearer.tobytes().translate(codes[rise]), np.uint8).reshape(along.shape)
@@ -127,8 +130,8 @@ def edge_distance(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
 @lru_cache(maxsize=1)
 def _chamfer_codes() -> tuple[NDArray[np.float32], list[bytes]]:
     """The distinct distances up to the cap in rising order, and for each vertical offset a table that turns a
-    horizontal offset into the position of its distance there: there are fewer than 256, so they compare as bytes."""
-    offsets = np.arange(_FAR + 1, dtype=np.float64)
+    horizontal offset into the position of its distance there: there are fewer than 256, so they compare as
+    bytes.""" offsets = np.arange(_FAR + 1, dtype=np.float64)
     longer = np.maximum(offsets[:, None], offsets)
     shorter = np.minimum(offsets[:, None], offsets)
     distance = np.maximum(longer + 0.1969 * shorter, 0.7969 * longer + 0.6031 * shorter)

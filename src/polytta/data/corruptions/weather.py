@@ -2,16 +2,17 @@
 
 With x in [0, 1]:
 
-    fog    (x + a F) max(x) / (max(x) + a), F a plasma fractal in [0, 1] whose roughness falls by the factor d at
-           every halving of the grid; parameters (a, d)
-    frost  a x + b f, f a random crop of a frost photograph; parameters (a, b, keep every k-th pixel of the photograph)
-    snow   w x + (1 - w) max(x, 1.5 grey(x) + 0.5) + s + s turned by 180 degrees, s being normal noise (mean m,
-           deviation v), its centre enlarged z times, zero below t, smeared by motion blur (radius r, sigma q) at an angle
-           from U(-135, -45) degrees; parameters (m, v, z, t, r, q, w)
+    fog    (x + a F) max(x) / (max(x) + a), F a plasma fractal in [0, 1] whose roughness falls by the factor d
+           at every halving of the grid; parameters (a, d)
+    frost  a x + b f, f a random crop of a frost photograph; parameters (a, b, keep every k-th pixel of the
+           photograph)
+    snow   w x + (1 - w) max(x, 1.5 grey(x) + 0.5) + s + s turned by 180 degrees, s being normal noise (mean
+           m, deviation v), its centre enlarged z times, zero below t, smeared by motion blur (radius r, sigma
+           q) at an angle from U(-135, -45) degrees; parameters (m, v, z, t, r, q, w)
 
-Results are clipped and cut to 8 bits. The frost photographs and their origin are in `overlays/`. The published scripts
-draw among the first five of six photographs and crop them as they are; `imagecorruptions-imaug` draws among six and
-enlarges them by 1.1.
+Results are clipped and cut to 8 bits. The frost photographs and their origin are in `overlays/`. The
+published scripts draw among the first five of six photographs and crop them as they are;
+`imagecorruptions-imaug` draws among six and enlarges them by 1.1.
 """
 
 import math
@@ -23,24 +24,22 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from polytta.data.corruptions._constants import Params
-from polytta.data.corruptions._filters import UInt8Array, centre_zoom_map, motion_blur_float, to_uint8
+from polytta.data.corruptions._filters import UInt8Array, blend, centre_zoom_map, motion_blur_float, to_uint8
 from polytta.data.corruptions._random import ImageStreams
 
 _FROST_PHOTOGRAPHS = ("frost1.webp", "frost2.webp", "frost2.webp", "frost4.jpg", "frost5.jpg")
-_LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+_LUMA = (np.float32(0.299), np.float32(0.587), np.float32(0.114))
 
 
 def fog(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
     """Lay a cloudy veil over the image."""
     amount, decay = params
     height, width = images.shape[1:3]
-    veil = plasma_fractal(streams, _next_power_of_two(max(height, width)), decay)[:, :height, :width, None]
-    brightest = images.max(axis=(1, 2, 3), keepdims=True) / np.float32(255)
+    veil = plasma_fractal(streams, _next_power_of_two(max(height, width)), decay)[:, :height, :width]
+    brightest = images.reshape(len(images), -1).max(axis=1)[:, None, None] / np.float32(255)
     # An all-black image stays black: its brightest value is zero.
     gain = brightest / (brightest + np.float32(amount))
-    result = images * gain
-    result += veil * (gain * np.float32(255 * amount))
-    return to_uint8(result)
+    return blend(images, gain, veil * gain, (255 * amount,) * 3)
 
 
 def frost(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
@@ -69,21 +68,29 @@ def snow(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Arra
     flakes *= 255
     layer = to_uint8(flakes).astype(np.float32)
     angles = streams.uniform(-135.0, -45.0, 1)[:, 0]
-    result = images.astype(np.float32)
-    whitened = (result @ _LUMA) * np.float32(1.5) + np.float32(127.5)
-    whitened = np.maximum(result, whitened[..., None])
-    result *= np.float32(keep)
-    result += np.multiply(whitened, np.float32(1 - keep), out=whitened)
-    for target, flat, angle in zip(result, layer, angles, strict=True):
-        streaks = motion_blur_float(flat[..., None], int(radius), sigma, float(angle))
-        np.rint(streaks, out=streaks)
-        target += streaks + streaks[::-1, ::-1]
-    return to_uint8(result)
+    streaks = np.stack(
+        [
+            motion_blur_float(flat[..., None], int(radius), sigma, float(angle))
+            for flat, angle in zip(layer, angles, strict=True)
+        ]
+    )[..., 0]
+    np.rint(streaks, out=streaks)
+    streaks = streaks + streaks[:, ::-1, ::-1]
+    planes = [images[..., channel].astype(np.float32) for channel in range(3)]
+    grey = sum(weight * plane for weight, plane in zip(_LUMA, planes, strict=True))
+    pale = np.float32(1.5) * grey + np.float32(127.5)
+    result = np.empty_like(images)
+    for channel, plane in enumerate(planes):
+        snowy = np.maximum(plane, pale) * np.float32(1 - keep)
+        snowy += plane * np.float32(keep)
+        snowy += streaks
+        result[..., channel] = to_uint8(snowy)
+    return result
 
 
 def plasma_fractal(streams: ImageStreams, size: int, decay: float) -> NDArray[np.float32]:
-    """Height maps in [0, 1] by the diamond-square algorithm on a torus; (N, size, size), size a power of two."""
-    heights = np.zeros((len(streams), size, size), dtype=np.float32)
+    """Height maps in [0, 1] by the diamond-square algorithm on a torus; (N, size, size), size a power of
+    two.""" heights = np.zeros((len(streams), size, size), dtype=np.float32)
     draws = streams.uint16(size * size)
     used = 0
     wibble, step = 100.0, size
@@ -118,8 +125,9 @@ def _next_power_of_two(size: int) -> int:
 def _frost_photograph(index: int, stride: int, height: int, width: int) -> UInt8Array:
     """A frost photograph with room for a random crop of the given size.
 
-    The published CIFAR script shrinks five times by bilinear sampling, whose sample points then fall on every fifth
-    pixel from the third on. A photograph smaller than the image, which the scripts never met, is enlarged to fit.
+    The published CIFAR script shrinks five times by bilinear sampling, whose sample points then fall on every
+    fifth pixel from the third on. A photograph smaller than the image, which the scripts never met, is
+    enlarged to fit.
     """
     path = resources.files(__package__) / "overlays" / _FROST_PHOTOGRAPHS[index]
     with path.open("rb") as stream, Image.open(stream) as stored:
