@@ -82,8 +82,9 @@ class BandedMap:
 
 
 def to_planes(images: UInt8Array) -> NDArray[np.float64]:
-    """Grey values of an NHWC batch as float64 in (N, H, C, W) order, where both axes filter without a
-    copy.""" return images.transpose(0, 1, 3, 2).astype(np.float64, order="C")
+    """Grey values of an NHWC batch as float64 in (N, H, C, W) order: both axes filter without a copy."""
+    planes: NDArray[np.float64] = images.transpose(0, 1, 3, 2).astype(np.float64, order="C")
+    return planes
 
 
 def filter_planes(
@@ -188,8 +189,8 @@ def gaussian_blur_uint8(images: UInt8Array, sigma: float) -> UInt8Array:
 
 
 def motion_offsets(radius: int, sigma: float, angle: float) -> list[tuple[int, int, float]]:
-    """Taps (dy, dx, weight) of a one-sided Gaussian streak of 2 radius + 1 pixels, as ImageMagick lays
-    them.""" width = 2 * radius + 1
+    """Taps (dy, dx, weight) of a one-sided Gaussian streak, laid as ImageMagick does: 2 radius + 1 of them."""
+    width = 2 * radius + 1
     steps = np.arange(width)
     weights = np.exp(-(steps**2) / (2 * sigma**2))
     weights /= weights.sum()

@@ -4,10 +4,10 @@
     defocus_blur   disk kernel, softened by a small normal one; parameters (radius, softening sigma)
     glass_blur     gaussian blur, then every pixel copies a neighbour at most d away, i times over the image,
                    then gaussian blur again; parameters (sigma, d, i)
-    motion_blur    one-sided normal streak of 2 r + 1 pixels at an angle from U(-45, 45) degrees; parameters
-                   (r, sigma)
-    zoom_blur      mean of the image and its centre enlarged by 1, 1 + step, ... below stop; parameters (stop,
-                   step)
+    motion_blur    one-sided normal streak of 2 r + 1 pixels at an angle from U(-45, 45) degrees;
+                   parameters (r, sigma)
+    zoom_blur      mean of the image and its centre enlarged by 1, 1 + step, ... below stop;
+                   parameters (stop, step)
 
 Against `imagecorruptions-imaug` at equal constants, gaussian, defocus and zoom blur are equal bit for bit on
 photographs. On synthetic images whose blur is exactly a whole grey level without being flat (a perfect ramp),
@@ -154,7 +154,8 @@ def _disk_spectrum(radius: float, softening: float, height: int, width: int) -> 
     centred = torch.zeros(height, width, dtype=torch.float64)
     centred[: len(kernel), : len(kernel)] = torch.from_numpy(kernel)
     # The kernel is symmetric about its centre, so once centred on the origin its spectrum is real.
-    return torch.fft.rfft2(torch.roll(centred, (-reach, -reach), (0, 1))).real.contiguous()
+    spectrum: torch.Tensor = torch.fft.rfft2(torch.roll(centred, (-reach, -reach), (0, 1))).real
+    return spectrum.contiguous()
 
 
 @lru_cache(maxsize=64)

@@ -112,8 +112,8 @@ def elastic_transform(images: UInt8Array, params: Params, streams: ImageStreams)
 
 
 def _corner_map_inverse(height: int, width: int, shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inverse, as rows for x and y, of the affine map that moves three corners of the centre square by
-    `shift`.""" half = min(height, width) // 3
+    """Inverse, as rows for x and y, of the affine map that moves three corners of the centre by `shift`."""
+    half = min(height, width) // 3
     middle = np.array([height // 2, width // 2], dtype=np.float64)
     corners = middle + half * np.array([[1, 1], [1, -1], [-1, -1]])
     moved = corners + shift

@@ -44,7 +44,7 @@ def impulse_noise(images: UInt8Array, params: Params, streams: ImageStreams) -> 
     (amount,) = params
     half = round(amount / 2 * 2**16)
     draws = streams.uint16(*images.shape[1:])
-    result = images.copy()
+    result: UInt8Array = images.copy()
     np.putmask(result, draws < half, 0)
     np.putmask(result, draws >= 2**16 - half, 255)
     return result
@@ -63,7 +63,8 @@ def shot_noise(images: UInt8Array, params: Params, streams: ImageStreams) -> UIn
     while pending.size:
         position[pending] += 1
         pending = pending[thresholds[position[pending]] <= draws[pending]]
-    return np.take(greys, position).reshape(images.shape)
+    result: UInt8Array = np.take(greys, position).reshape(images.shape)
+    return result
 
 
 @lru_cache(maxsize=10)

@@ -35,9 +35,8 @@ def spatter(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8A
     liquid = smooth_planes(streams.normal(height, width).astype(np.float64), sigma, 4.0, "nearest")
     liquid = liquid * deviation + mean
     if mud:
-        cover = smooth_planes((liquid > threshold).astype(np.float64), strength, 4.0, "nearest").astype(
-            np.float32
-        )
+        splash = (liquid > threshold).astype(np.float64)
+        cover = smooth_planes(splash, strength, 4.0, "nearest").astype(np.float32)
         cover[cover < 0.8] = 0
         return blend(images, 1 - cover, cover, _MUD)
     liquid[liquid < threshold] = 0
@@ -55,7 +54,8 @@ def water_relief(drops: UInt8Array) -> NDArray[np.float32]:
     levels = (_box_sum(distance) / np.float32(9) + np.float32(1e-4)).astype(np.uint8)
     embossed = np.clip(_emboss(_equalise(levels)), 0, 255)
     shading = np.floor(_box_sum(embossed).astype(np.float32) * np.float32(1 / 9) + np.float32(0.5))
-    return drops * shading
+    relief: NDArray[np.float32] = drops * shading
+    return relief
 
 
 def canny_edges(grey: UInt8Array) -> NDArray[np.bool_]:
@@ -89,7 +89,8 @@ def canny_edges(grey: UInt8Array) -> NDArray[np.bool_]:
     edges[candidate[ridge & (strength > 150)]] = True
     weak[candidate[ridge & (strength <= 150)]] = True
     _grow(edges, weak, stride)
-    return edges.reshape(magnitude.shape)[:, 1:-1, 1:-1]
+    inner_edges: NDArray[np.bool_] = edges.reshape(magnitude.shape)[:, 1:-1, 1:-1]
+    return inner_edges
 
 
 def _grow(edges: NDArray[np.bool_], weak: NDArray[np.bool_], stride: int) -> None:
@@ -110,10 +111,9 @@ def edge_distance(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
     columns = np.arange(width, dtype=np.int16)
     unreached = np.int16(-width - _FAR)
     last = np.maximum.accumulate(np.where(edges, columns, unreached), axis=2)
-    following = np.minimum.accumulate(np.where(edges, columns, -unreached + columns[-1])[:, :, ::-1], axis=2)[
-        :, :, ::-1
-    ]
-    along = np.minimum(np.minimum(columns - last, following - columns), _FAR).astype(np.uint8)
+    mirrored = np.maximum.accumulate(np.where(edges[:, :, ::-1], columns, unreached), axis=2)
+    before, after = columns - last, (columns - mirrored)[:, :, ::-1]
+    along = np.minimum(np.minimum(before, after), _FAR).astype(np.uint8)
     values, codes = _chamfer_codes()
     padded = np.pad(along, ((0, 0), (_FAR, _FAR), (0, 0)), constant_values=_FAR)
     nearest_code = np.full(along.shape, len(values) - 1, dtype=np.uint8)
@@ -129,9 +129,12 @@ def edge_distance(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=1)
 def _chamfer_codes() -> tuple[NDArray[np.float32], list[bytes]]:
-    """The distinct distances up to the cap in rising order, and for each vertical offset a table that turns a
-    horizontal offset into the position of its distance there: there are fewer than 256, so they compare as
-    bytes.""" offsets = np.arange(_FAR + 1, dtype=np.float64)
+    """The distinct distances up to the cap in rising order, and tables into them.
+
+    Table k turns a horizontal offset, at vertical offset k, into the position of the distance. There are fewer
+    than 256 distances, so positions compare as bytes.
+    """
+    offsets = np.arange(_FAR + 1, dtype=np.float64)
     longer = np.maximum(offsets[:, None], offsets)
     shorter = np.minimum(offsets[:, None], offsets)
     distance = np.maximum(longer + 0.1969 * shorter, 0.7969 * longer + 0.6031 * shorter)

@@ -89,8 +89,8 @@ def snow(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Arra
 
 
 def plasma_fractal(streams: ImageStreams, size: int, decay: float) -> NDArray[np.float32]:
-    """Height maps in [0, 1] by the diamond-square algorithm on a torus; (N, size, size), size a power of
-    two.""" heights = np.zeros((len(streams), size, size), dtype=np.float32)
+    """Height maps in [0, 1] by the diamond-square algorithm on a torus; `size` must be a power of two."""
+    heights = np.zeros((len(streams), size, size), dtype=np.float32)
     draws = streams.uint16(size * size)
     used = 0
     wibble, step = 100.0, size
