@@ -189,7 +189,7 @@ def gaussian_blur_uint8(images: UInt8Array, sigma: float) -> UInt8Array:
 
 
 def motion_offsets(radius: int, sigma: float, angle: float) -> list[tuple[int, int, float]]:
-    """Taps (dy, dx, weight) of a one-sided Gaussian streak, laid as ImageMagick does: 2 radius + 1 of them."""
+    """The 2 radius + 1 taps (dy, dx, weight) of a one-sided Gaussian streak, laid as ImageMagick does."""
     width = 2 * radius + 1
     steps = np.arange(width)
     weights = np.exp(-(steps**2) / (2 * sigma**2))

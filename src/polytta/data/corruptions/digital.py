@@ -91,7 +91,7 @@ def jpeg_compression(images: UInt8Array, params: Params, streams: ImageStreams) 
 def elastic_transform(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
     """Stretch by a random affine map, then warp by a smooth random field."""
     alpha, sigma, corner_shift = params
-    n, height, width, _ = images.shape
+    height, width = images.shape[1:3]
     shifts = streams.uniform(-corner_shift, corner_shift, 3, 2)
     warped = torch.from_numpy(images.transpose(0, 3, 1, 2).astype(np.float32))
     rows, columns = np.mgrid[:height, :width].astype(np.float64)

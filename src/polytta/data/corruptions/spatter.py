@@ -131,8 +131,8 @@ def edge_distance(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
 def _chamfer_codes() -> tuple[NDArray[np.float32], list[bytes]]:
     """The distinct distances up to the cap in rising order, and tables into them.
 
-    Table k turns a horizontal offset, at vertical offset k, into the position of the distance. There are fewer
-    than 256 distances, so positions compare as bytes.
+    Table k turns a horizontal offset, at vertical offset k, into the position of the distance. There are
+    fewer than 256 distances, so positions compare as bytes.
     """
     offsets = np.arange(_FAR + 1, dtype=np.float64)
     longer = np.maximum(offsets[:, None], offsets)
