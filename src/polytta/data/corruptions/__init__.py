@@ -6,3 +6,5 @@ from polytta.data.corruptions._constants import EXTRA_CORRUPTIONS as EXTRA_CORRU
 from polytta.data.corruptions._constants import SEVERITIES as SEVERITIES
 from polytta.data.corruptions._constants import ConstantSet as ConstantSet
 from polytta.data.corruptions._dispatch import corrupt as corrupt
+from polytta.data.corruptions.writer import write_cifar_c as write_cifar_c
+from polytta.data.corruptions.writer import write_imagenet_c as write_imagenet_c
