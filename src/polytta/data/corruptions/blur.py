@@ -76,7 +76,7 @@ def glass_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UIn
     here = np.arange(n * height * width, dtype=np.intp)
     source = here
     for _round in range(rounds):
-        choice = (streams.uint16(height * width).ravel() * np.uint32(span * span)) >> np.uint32(16)
+        choice = (streams.uint16(height * width).ravel().astype(np.uint32) * span**2) >> 16
         target = here + np.take(shifts, choice) * moves
         jump = np.where((target > here) & np.take(moves, target), target, here)
         further = np.take(jump, jump)
