@@ -30,7 +30,7 @@ DETERMINISTIC = {
 }
 # The published constants of these do not rise in squared error: saturation goes down, then up; glass trades
 # reach for rounds; the elastic transform trades its affine part for a rougher field; frost darkens the image
-# as the overlay grows; 30 of 32 pixels align worse with the grid than 28; mud (4, 5) covers less than water (3).
+# as the overlay grows; 30 of 32 pixels align worse with the grid than 28; mud covers less than water.
 NOT_MONOTONE = {
     ("imagenet", "saturate"),
     ("cifar", "saturate"),

@@ -18,7 +18,6 @@ ImageMagick's, which rounds to 8 bits and repeats the border; imagecorruptions c
 from functools import lru_cache
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from polytta.data.corruptions._constants import Params
@@ -50,9 +49,9 @@ def defocus_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> U
     planes[:, :, : height + 2 * margin, : width + 2 * margin] = np.pad(
         images.transpose(0, 3, 1, 2), ((0, 0), (0, 0), (margin, margin), (margin, margin)), mode="reflect"
     )
-    spectrum = torch.fft.rfft2(torch.from_numpy(planes))
+    spectrum = np.fft.rfft2(planes)
     spectrum *= _disk_spectrum(*params, *padded_shape)
-    blurred = torch.fft.irfft2(spectrum, s=padded_shape).numpy()
+    blurred = np.fft.irfft2(spectrum, s=padded_shape)
     inside = blurred[:, :, margin : margin + height, margin : margin + width]
     return np.ascontiguousarray(to_uint8(inside).transpose(0, 2, 3, 1))
 
@@ -148,14 +147,13 @@ def disk_kernel(radius: float, softening: float) -> NDArray[np.float32]:
 
 
 @lru_cache(maxsize=16)
-def _disk_spectrum(radius: float, softening: float, height: int, width: int) -> torch.Tensor:
+def _disk_spectrum(radius: float, softening: float, height: int, width: int) -> NDArray[np.float64]:
     kernel = disk_kernel(radius, softening)
     reach = len(kernel) // 2
-    centred = torch.zeros(height, width, dtype=torch.float64)
-    centred[: len(kernel), : len(kernel)] = torch.from_numpy(kernel)
+    centred = np.zeros((height, width))
+    centred[: len(kernel), : len(kernel)] = kernel
     # The kernel is symmetric about its centre, so once centred on the origin its spectrum is real.
-    spectrum: torch.Tensor = torch.fft.rfft2(torch.roll(centred, (-reach, -reach), (0, 1))).real
-    return spectrum.contiguous()
+    return np.ascontiguousarray(np.fft.rfft2(np.roll(centred, (-reach, -reach), (0, 1))).real)
 
 
 @lru_cache(maxsize=64)
