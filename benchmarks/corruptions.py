@@ -2,7 +2,7 @@
 
     python benchmarks/corruptions.py
 
-Both run the ImageNet constants at severities 1, 3 and 5 on the same photograph-like images, 224 and 32 pixels.
+Both run the ImageNet constants at severities 1, 3 and 5 on photograph-like images of 224 and 32 pixels.
 The field package takes one image a call; ours takes the batch. Each figure is the best of several alternating
 rounds, in milliseconds per image, as the mean of the three severities.
 """

@@ -34,14 +34,14 @@ class ImageStreams:
         self._ids = ids
         self._salt = (seed << 16) | (corruption << 8) | severity
         self._draws = 0
-        self._philox = np.random.Philox(key=0)
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         # Setting the state of one generator is ten times cheaper than building one per image.
-        state: Any = dict(self._philox.state)
+        philox = np.random.Philox(key=0)
+        state: Any = philox.state
         state["buffer_pos"] = 4
         state["state"] = {
             "counter": np.array([0, self._draws, 0, 0], dtype=np.uint64),
@@ -51,8 +51,8 @@ class ImageStreams:
         rows = []
         for image_id in self._ids:
             state["state"]["key"][0] = image_id
-            self._philox.state = state
-            rows.append(self._philox.random_raw(count))
+            philox.state = state
+            rows.append(philox.random_raw(count))
         # A batch of one large image is common, and its bits need no copy.
         return rows[0][None] if len(rows) == 1 else np.stack(rows)
 

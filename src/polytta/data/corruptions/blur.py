@@ -43,17 +43,26 @@ def defocus_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> U
     height, width = images.shape[1:3]
     kernel = disk_kernel(*params)
     margin = len(kernel) // 2
-    padded_shape = (_smooth_size(height + 2 * margin), _smooth_size(width + 2 * margin))
+    top, left = margin, margin
+    bottom, right = top + height, left + width
+    padded_height, padded_width = _smooth_size(bottom + margin), _smooth_size(right + margin)
     # Beyond the margin the padding is never within reach of the image, so it can stay zero.
-    planes = np.zeros((len(images), 3, *padded_shape))
-    planes[:, :, : height + 2 * margin, : width + 2 * margin] = np.pad(
-        images.transpose(0, 3, 1, 2), ((0, 0), (0, 0), (margin, margin), (margin, margin)), mode="reflect"
-    )
-    spectrum = np.fft.rfft2(planes)
-    spectrum *= _disk_spectrum(*params, *padded_shape)
-    blurred = np.fft.irfft2(spectrum, s=padded_shape)
-    inside = blurred[:, :, margin : margin + height, margin : margin + width]
-    return np.ascontiguousarray(to_uint8(inside).transpose(0, 2, 3, 1))
+    rows = np.zeros((len(images), 3, height, padded_width))
+    rows[..., left:right] = images.transpose(0, 3, 1, 2)
+    rows[..., :left] = rows[..., 2 * left : left : -1]
+    rows[..., right : right + margin] = rows[..., right - 2 : right - 2 - margin : -1]
+    # Mirroring rows and transforming them commute, so the mirrored ones are transformed once.
+    spectrum = np.zeros((len(images), 3, padded_height, padded_width // 2 + 1), dtype=np.complex128)
+    spectrum[:, :, top:bottom] = np.fft.rfft(rows)
+    spectrum[:, :, :top] = spectrum[:, :, 2 * top : top : -1]
+    spectrum[:, :, bottom : bottom + margin] = spectrum[:, :, bottom - 2 : bottom - 2 - margin : -1]
+    spectrum = np.fft.fft(spectrum, axis=2)
+    spectrum *= _disk_spectrum(*params, padded_height, padded_width)
+    spectrum = np.fft.ifft(spectrum, axis=2)[:, :, top:bottom]
+    blurred = np.fft.irfft(spectrum, n=padded_width)[..., left:right]
+    # Only the top can be passed, by kernels that sum to more than one.
+    grey = np.minimum(blurred, 255.0).astype(np.uint8)
+    return np.ascontiguousarray(grey.transpose(0, 2, 3, 1))
 
 
 def glass_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:

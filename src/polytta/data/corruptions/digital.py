@@ -62,12 +62,15 @@ def saturate(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8
 def pixelate(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
     """Average over boxes and show each average as a block."""
     height, width = images.shape[1:3]
-    small = (int(width * params[0]), int(height * params[0]))
-    results = []
-    for image in images:
-        reduced = Image.fromarray(image).resize(small, Image.Resampling.BOX)
-        results.append(np.asarray(reduced.resize((width, height), Image.Resampling.NEAREST)))
-    return _stack(results, images.shape)
+    small_width, small_height = int(width * params[0]), int(height * params[0])
+    row_of = ((np.arange(height) + 0.5) * (small_height / height)).astype(np.intp)
+    result = np.empty_like(images)
+    for image, target in zip(images, result, strict=True):
+        reduced = Image.fromarray(image).resize((small_width, small_height), Image.Resampling.BOX)
+        # Pillow repeats columns quickest; rows are then whole lines of memory to copy.
+        widened = np.asarray(reduced.resize((width, small_height), Image.Resampling.NEAREST))
+        np.take(widened, row_of, axis=0, out=target, mode="clip")
+    return result
 
 
 def jpeg_compression(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
@@ -78,15 +81,15 @@ def jpeg_compression(images: UInt8Array, params: Params, streams: ImageStreams) 
     for image in images:
         stored = BytesIO()
         Image.fromarray(image).save(stored, "JPEG", quality=quality)
-        # Handing the bytes to the decoder spares the search for a format and the reading of a header we wrote.
+        # Handing the bytes to the decoder spares the search for a format and the checks of a file.
         decoded = Image.frombytes("RGB", (width, height), stored.getbuffer(), "jpeg", "RGB", "")
         results.append(np.asarray(decoded))
-    return _stack(results, images.shape)
+    return _stack(results)
 
 
-def _stack(results: list[UInt8Array], shape: tuple[int, ...]) -> UInt8Array:
+def _stack(results: list[UInt8Array]) -> UInt8Array:
     # A pass over large images holds one, which needs no copy.
-    return results[0][None] if len(results) == 1 else np.stack(results).reshape(shape)
+    return results[0][None] if len(results) == 1 else np.stack(results)
 
 
 def elastic_transform(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
