@@ -32,6 +32,8 @@ from polytta.data.corruptions._filters import (
 )
 from polytta.data.corruptions._random import ImageStreams
 
+_SPECTRUM_PIXELS = 2**16
+
 
 def gaussian_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
     """Blur with a normal kernel."""
@@ -40,29 +42,38 @@ def gaussian_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> 
 
 def defocus_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
     """Blur with a soft disk, as a lens out of focus does; borders mirror without repeating the edge pixel."""
-    height, width = images.shape[1:3]
     kernel = disk_kernel(*params)
+    n, height, width, channels = images.shape
+    planes = np.ascontiguousarray(images.transpose(0, 3, 1, 2)).reshape(n * channels, height, width)
+    # Few planes at a time, so that their spectra stay in the processor's cache.
+    group = max(1, _SPECTRUM_PIXELS // (height * width))
+    blurred = [_convolve(planes[i : i + group], kernel, params) for i in range(0, len(planes), group)]
+    result = np.concatenate(blurred).reshape(n, channels, height, width)
+    return np.ascontiguousarray(result.transpose(0, 2, 3, 1))
+
+
+def _convolve(planes: UInt8Array, kernel: NDArray[np.float32], params: Params) -> UInt8Array:
+    """Product of spectra, back to 8 bits."""
+    height, width = planes.shape[1:]
     margin = len(kernel) // 2
-    top, left = margin, margin
-    bottom, right = top + height, left + width
+    bottom, right = margin + height, margin + width
     padded_height, padded_width = _smooth_size(bottom + margin), _smooth_size(right + margin)
     # Beyond the margin the padding is never within reach of the image, so it can stay zero.
-    rows = np.zeros((len(images), 3, height, padded_width))
-    rows[..., left:right] = images.transpose(0, 3, 1, 2)
-    rows[..., :left] = rows[..., 2 * left : left : -1]
+    rows = np.zeros((len(planes), height, padded_width))
+    rows[..., margin:right] = planes
+    rows[..., :margin] = rows[..., 2 * margin : margin : -1]
     rows[..., right : right + margin] = rows[..., right - 2 : right - 2 - margin : -1]
     # Mirroring rows and transforming them commute, so the mirrored ones are transformed once.
-    spectrum = np.zeros((len(images), 3, padded_height, padded_width // 2 + 1), dtype=np.complex128)
-    spectrum[:, :, top:bottom] = np.fft.rfft(rows)
-    spectrum[:, :, :top] = spectrum[:, :, 2 * top : top : -1]
-    spectrum[:, :, bottom : bottom + margin] = spectrum[:, :, bottom - 2 : bottom - 2 - margin : -1]
-    spectrum = np.fft.fft(spectrum, axis=2)
+    spectrum = np.zeros((len(planes), padded_height, padded_width // 2 + 1), dtype=np.complex128)
+    spectrum[:, margin:bottom] = np.fft.rfft(rows)
+    spectrum[:, :margin] = spectrum[:, 2 * margin : margin : -1]
+    spectrum[:, bottom : bottom + margin] = spectrum[:, bottom - 2 : bottom - 2 - margin : -1]
+    spectrum = np.fft.fft(spectrum, axis=1)
     spectrum *= _disk_spectrum(*params, padded_height, padded_width)
-    spectrum = np.fft.ifft(spectrum, axis=2)[:, :, top:bottom]
-    blurred = np.fft.irfft(spectrum, n=padded_width)[..., left:right]
+    spectrum = np.fft.ifft(spectrum, axis=1)[:, margin:bottom]
+    blurred = np.fft.irfft(spectrum, n=padded_width)[..., margin:right]
     # Only the top can be passed, by kernels that sum to more than one.
-    grey = np.minimum(blurred, 255.0).astype(np.uint8)
-    return np.ascontiguousarray(grey.transpose(0, 2, 3, 1))
+    return np.minimum(blurred, 255.0).astype(np.uint8)
 
 
 def glass_blur(images: UInt8Array, params: Params, streams: ImageStreams) -> UInt8Array:
