@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 
@@ -19,6 +20,15 @@ def photograph_like(count: int, size: int, seed: int) -> NDArray[np.uint8]:
     images[:, : size // 4, : size // 4] = 255
     images[:, -size // 6 :, -size // 6 :] = 0
     return images
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Images this small gain nothing from threads, and lose much where cores are shared."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")
