@@ -8,7 +8,7 @@ With x in [0, 1], results clipped and cut to 8 bits:
     pixelate           box-average to a fraction f of the size, then repeat pixels back; parameters (f,)
     jpeg_compression   JPEG at quality q; parameters (q,)
     elastic_transform  three corners of the centre square move by U(-m, m), which sets an affine map; then
-                       every pixel moves by a s N_sigma[U(-1, 1)] (noise under a normal filter); parameters
+                       every pixel moves by a N_sigma[U(-1, 1)] (noise under a normal filter); parameters
                        (a, sigma, m), in pixels
 
 All but the last are deterministic and equal, bit for bit, to `imagecorruptions-imaug` at equal constants. Its
