@@ -13,11 +13,9 @@ says that the data were generated here, and how; a run with other settings into 
 import hashlib
 import json
 import multiprocessing
-import multiprocessing.connection
 import os
 import platform
 import shutil
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -28,7 +26,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 from tqdm import tqdm
@@ -37,6 +34,7 @@ from polytta.data.corruptions._constants import COMMON_CORRUPTIONS, CORRUPTIONS,
 from polytta.data.corruptions._dispatch import corrupt
 from polytta.data.corruptions._filters import UInt8Array
 from polytta.errors import InputError
+from polytta.workers import start_worker, usable_cores
 
 RECORD_NAME = "polytta-generated.json"
 _PARTS_NAME = ".polytta-parts"
@@ -323,7 +321,7 @@ def _check_types(types: Sequence[str]) -> None:
 
 def _run(work: Callable[[Any], None], jobs: Sequence[Any], total: int, *, workers: int | None, progress: bool) -> None:
     """Run the jobs on all cores, few in flight at a time so that memory does not grow with their number."""
-    count = min(workers or os.cpu_count() or 1, max(1, len(jobs)))
+    count = min(workers or usable_cores(), max(1, len(jobs)))
     with tqdm(total=total, initial=total - len(jobs), unit="job", disable=not progress) as bar:
         if count == 1:
             for job in jobs:
@@ -331,7 +329,7 @@ def _run(work: Callable[[Any], None], jobs: Sequence[Any], total: int, *, worker
                 bar.update()
             return
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker) as pool:
+        with ProcessPoolExecutor(count, mp_context=context, initializer=start_worker) as pool:
             running: set[Future[None]] = set()
             for job in jobs:
                 if len(running) >= 2 * count:
@@ -347,17 +345,3 @@ def _collect(running: set[Future[None]]) -> int:
         future.result()
     running -= done
     return len(done)
-
-
-def _start_worker() -> None:
-    # One core each: the processes are the parallelism.
-    torch.set_num_threads(1)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
-
-
-def _follow(sentinel: int) -> None:
-    """End this worker when the main process is gone: a pool's workers outlive a killed parent otherwise."""
-    multiprocessing.connection.wait([sentinel])
-    os._exit(1)
