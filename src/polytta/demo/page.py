@@ -32,7 +32,11 @@ def demo_page(outcome: Outcome) -> Page:
             "standard error of the paired difference. Calibration error: 15 bins, lower is better. Images per second: "
             f"one core per stream. {CAVEAT}"
         ),
-        plots=(*(_accuracy_plot(outcome, segment) for segment in outcome.segments), _gain_plot(outcome)),
+        plots=(
+            *(_accuracy_plot(outcome, segment) for segment in outcome.segments),
+            _gain_plot(outcome),
+            _time_plot(outcome),
+        ),
         examples={_words(segment).capitalize(): _examples(outcome, segment) for segment in outcome.segments},
         examples_note=(
             f"The last {min(EXAMPLES_PER_CORRUPTION, settings.images)} images of each stream, not picked for their "
@@ -60,10 +64,22 @@ def _accuracy_plot(outcome: Outcome, segment: Segment) -> Plot:
 
 
 def _gain_plot(outcome: Outcome) -> Plot:
-    scores = [(row.name, outcome.score(row)) for row in outcome.settings.rows[1:]]
-    bars = [Bar(name, 100 * score.gain, 100 * score.gain_error) for name, score in scores]
-    svg = bars_svg(bars, "points of accuracy over Source", "Gain in accuracy over the source model, per method")
+    bars = []
+    for series, row in enumerate(outcome.settings.rows[1:], start=1):
+        score = outcome.score(row)
+        bars.append(Bar(row.name, series, 100 * score.gain, 100 * score.gain_error))
+    described = "Gain in accuracy over the source model, per method"
+    svg = bars_svg(bars, "points of accuracy over Source", described, signed=True)
     return Plot("Gain over source, all images", svg, "Thin lines: one standard error of the paired difference.")
+
+
+def _time_plot(outcome: Outcome) -> Plot:
+    bars = [
+        Bar(row.name, series, 1000 / outcome.score(row).images_per_second)
+        for series, row in enumerate(outcome.settings.rows)
+    ]
+    svg = bars_svg(bars, "milliseconds per image", "Time per image, per method", signed=False)
+    return Plot("What it costs", svg, "Prediction and learning together, on one core.")
 
 
 def _examples(outcome: Outcome, segment: Segment) -> tuple[Example, ...]:

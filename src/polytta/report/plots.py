@@ -26,11 +26,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Bar:
-    """One named value with its standard error."""
+    """One named value of a series, with its standard error where it has one."""
 
     name: str
+    series: int
     value: float
-    error: float
+    error: float = 0.0
 
 
 def curves_svg(curves: Sequence[Curve], first_x: int, x_title: str, description: str) -> str:
@@ -71,8 +72,8 @@ def curves_svg(curves: Sequence[Curve], first_x: int, x_title: str, description:
     return _svg(parts, _HEIGHT, description)
 
 
-def bars_svg(bars: Sequence[Bar], unit: str, description: str) -> str:
-    """Horizontal bars around zero; series i + 1 belongs to bar i. The thin lines span one standard error each way."""
+def bars_svg(bars: Sequence[Bar], unit: str, description: str, *, signed: bool) -> str:
+    """Horizontal bars from zero, the thin lines one standard error each way; ``signed`` writes + before gains."""
     row_height, top = 30, 8
     height = top + row_height * len(bars) + 40
     name_width, right = 64, 76
@@ -88,17 +89,19 @@ def bars_svg(bars: Sequence[Bar], unit: str, description: str) -> str:
     for tick in ticks:
         x, kind = x_of(tick), "axis" if tick == 0 else "grid"
         parts.append(f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{tick:+g}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{_number(tick, "g", signed)}</text>')
     centre = (x_of(ticks[0]) + x_of(ticks[-1])) / 2
     parts.append(f'<text x="{centre:.1f}" y="{bottom + 34}" text-anchor="middle">{escape(unit)}</text>')
     for number, bar in enumerate(bars):
+        value = _number(bar.value, ".1f", signed)
         y = top + row_height * number + row_height / 2
         left, width = x_of(min(0.0, bar.value)), abs(x_of(bar.value) - x_of(0.0))
         start, end = x_of(bar.value - bar.error), x_of(bar.value + bar.error)
-        parts.append(f'<rect class="bar s{number + 1}" x="{left:.1f}" y="{y - 9}" width="{width:.1f}" height="18"/>')
-        parts.append(f'<line class="whisker" x1="{start:.1f}" x2="{end:.1f}" y1="{y}" y2="{y}"/>')
+        parts.append(f'<rect class="bar s{bar.series}" x="{left:.1f}" y="{y - 9}" width="{width:.1f}" height="18"/>')
+        if bar.error:
+            parts.append(f'<line class="whisker" x1="{start:.1f}" x2="{end:.1f}" y1="{y}" y2="{y}"/>')
         parts.append(f'<text class="name" x="0" y="{y + 4}">{escape(bar.name)}</text>')
-        parts.append(f'<text class="name" x="{_WIDTH}" y="{y + 4}" text-anchor="end">{bar.value:+.1f}</text>')
+        parts.append(f'<text class="name" x="{_WIDTH}" y="{y + 4}" text-anchor="end">{value}</text>')
     return _svg(parts, height, description)
 
 
@@ -124,6 +127,10 @@ def spread_apart(wanted: Sequence[float], gap: float, low: float, high: float) -
         placed[i] = ceiling = min(placed[i], ceiling)
         ceiling -= gap
     return placed
+
+
+def _number(value: float, form: str, signed: bool) -> str:
+    return format(value, f"+{form}" if signed and value else form)
 
 
 def _svg(parts: Sequence[str], height: float, description: str) -> str:
