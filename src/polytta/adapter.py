@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from polytta import persist
-from polytta.aggregate import resolve_aggregate
+from polytta import export, persist
+from polytta.aggregate import aggregate, evidence
 from polytta.config import Config
 from polytta.errors import ConfigError, ModelError, PolyttaWarning, StateError
 from polytta.guard import Screened, screen
 from polytta.methods.base import Proposal
 from polytta.optim import PopulationOptimizer
 from polytta.optim.rule import family, reference_lr
-from polytta.particles import ENGINES, Engine, Layout
+from polytta.particles import ENGINES, Engine, FoldedEngine, Layout
 from polytta.particles.norms import is_batch_norm
 from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, probe
 from polytta.particles.sharing import share_structure
@@ -85,7 +85,7 @@ class Adapted(nn.Module):
 
     def predict(self, x: Tensor) -> Tensor:
         """(B, C) log-probabilities of the population as it is; no state changes."""
-        return resolve_aggregate(self.config.aggregate)(self._logits(x))
+        return aggregate(self.config.aggregate, self._logits(x), self.evidence)
 
     def particles_log_probs(self, x: Tensor) -> Tensor:
         """(K, B, C) log-probabilities of each particle; no state changes."""
@@ -104,6 +104,23 @@ class Adapted(nn.Module):
     def particle(self, index: int) -> dict[str, Tensor]:
         """Adapted parameters of one particle, named as in the source model."""
         return {name: value.clone() for name, value in self.layout.named(self.theta[index]).items()}
+
+    @property
+    def evidence(self) -> dict[str, Tensor]:
+        """What the particles' answers so far say about them (``polytta.aggregate.evidence``)."""
+        return self._state("evidence")
+
+    def best(self) -> int:
+        """The particle with the most label-free evidence."""
+        return int(evidence.scores(self.evidence).argmax()) if self.evidence else 0
+
+    def merge(self) -> dict[str, Tensor]:
+        """The particles' mean parameters (a soup), named as in the source model."""
+        return self.layout.named(self.theta.mean(dim=0))
+
+    def freeze(self, which: export.Which = "merged") -> nn.Module:
+        """A plain module that answers as this adapter would and never changes: see ``polytta.export.freeze``."""
+        return export.freeze(self, which)
 
     def save(self, path: str | Path) -> None:
         """Writes the adaptation state to one safetensors file, atomically."""
@@ -125,7 +142,10 @@ class Adapted(nn.Module):
             self.last = self._report(batch, proposal, work, moved)
             self.totals.add(self.last)
             self._warn_if_identical()
-            return self._answer(batch, None if proposal is None else proposal.logits)
+            answer = self._answer(batch, None if proposal is None else proposal.logits)
+            if proposal is not None:
+                self._register("evidence", evidence.observe(self.evidence, proposal.logits))
+            return answer
 
     def _apply_proposal(self, proposal: Proposal, healthy: Tensor) -> Tensor:
         """Moves and resets particles; returns which ones moved."""
@@ -169,19 +189,20 @@ class Adapted(nn.Module):
             logits=None if proposal is None else proposal.logits,
             theta=self.theta,
             source=self.source,
+            diversifier=self.config.diversity,
+            measures={} if work is None else work.measures,
         )
 
     def _answer(self, batch: Screened, logits: Tensor | None) -> Tensor:
         """(B, C) log-probabilities: the population's for usable images, the source model's for the others."""
-        combine = resolve_aggregate(self.config.aggregate)
         if batch.usable is None:
             assert logits is not None
-            return combine(logits)
+            return aggregate(self.config.aggregate, logits, self.evidence)
         own = self._source_logits(batch.x[~batch.usable]).log_softmax(dim=-1)
         answer = own.new_empty(batch.x.shape[0], own.shape[1])
         answer[~batch.usable] = own
         if logits is not None:
-            answer[batch.usable] = combine(logits).to(own.dtype)
+            answer[batch.usable] = aggregate(self.config.aggregate, logits, self.evidence).to(own.dtype)
         return answer
 
     # ------------------------------------------------------------------ predictions without learning
@@ -239,6 +260,13 @@ class Adapted(nn.Module):
         self._buffers["classes"] = torch.tensor(num_classes)
         start = self.config.method.init(_Beginning(self.config.particles, num_classes, self.theta, self.source))
         self._register("method", start)
+        self._register("evidence", evidence.begin(self.config.particles, num_classes, self.theta))
+
+    def folded_engine(self) -> FoldedEngine:
+        """A fresh folded engine over the same network, for a frozen ensemble."""
+        if self._findings is None:
+            raise ConfigError("freeze: the adapter has not seen a batch yet; allowed after the first prediction.")
+        return FoldedEngine(self.source_network, self.layout, self._findings, self.config.statistics)
 
     def _choose_learning_rates(self, batch: int) -> None:
         if self.config.learning_rates is None and not bool(self.learning_rates.isnan().any()):
@@ -248,7 +276,7 @@ class Adapted(nn.Module):
         batch = self.config.batch_size or batch
         kind = family([self._findings.sites[layer].recipe for layer in self.config.layers])
         base = reference_lr(kind, batch, self.config.method.single_image_lr_factor)
-        multipliers = spread_multipliers(self.config.particles, self.config.lr_spread)
+        multipliers = self.config.multipliers
         rates = tuple(
             base * optimizer.relative_lr * multiplier
             for optimizer, multiplier in zip(self.config.optimizers, multipliers, strict=True)
@@ -348,12 +376,3 @@ class _Beginning:
 
     def __init__(self, particles: int, num_classes: int, theta: Tensor, source: Tensor) -> None:
         self.particles, self.num_classes, self.theta, self.source = particles, num_classes, theta, source
-
-
-def spread_multipliers(particles: int, spread: float) -> tuple[float, ...]:
-    """Learning-rate multipliers from 1 - spread to 1 + spread, evenly; (0.8, 1.0, 1.2) for three particles."""
-    if particles == 1:
-        return (1.0,)
-    if not 0 <= spread < 1:
-        raise ConfigError(f"lr_spread: got {spread}; allowed is 0 <= lr_spread < 1.")
-    return tuple(1 - spread + 2 * spread * k / (particles - 1) for k in range(particles))

@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 from torch import nn
 
-from polytta.adapter import Adapted, spread_multipliers
-from polytta.aggregate import resolve_aggregate
+from polytta.adapter import Adapted
+from polytta.aggregate import check_aggregate
 from polytta.config import Config, arguments_from
 from polytta.diversity import Diversifier, resolve_diversity
 from polytta.errors import ConfigError
 from polytta.methods import Method, resolve_method
 from polytta.optim import Optimizer, OptimizerSpec, resolve_optimizers
+from polytta.optim.rule import lr_multipliers
 from polytta.particles import ENGINES
 from polytta.particles.sharing import unwrap
 from polytta.particles.targets import Patterns, choose_layers
@@ -41,6 +42,7 @@ def adapt(
     seed: int = 0,
     shared_noise: bool = False,
     lr_spread: float = 0.2,
+    lr_span: float | None = None,
     num_classes: int | None = None,
     batch_size: int | None = None,
 ) -> Adapted:
@@ -55,7 +57,8 @@ def adapt(
         lr: learning rate, or one per particle; None applies the public code's rule for the model and batch size.
         views: versions of the batch to learn from: a name, callables, or ``polytta.views.Views``.
         preset: thresholds for methods given by name: "paper", or "official" for each method's own public code.
-        aggregate: "probs" averages probabilities, "logits" averages logits.
+        aggregate: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how sure
+            and how balanced their answers have been (``polytta.aggregate.evidence``).
         targets: norm layers to adapt, names or regular expressions; None means all.
         exclude: norm layers to leave alone; "auto" freezes the top of the network (``polytta.particles.targets``)
             unless ``targets`` says what to adapt; None excludes nothing.
@@ -66,6 +69,8 @@ def adapt(
         seed: of all random numbers; equal seeds and streams give equal predictions.
         shared_noise: give all particles the same random numbers.
         lr_spread: particles' learning rates run from (1 - lr_spread) to (1 + lr_spread) times the common one.
+        lr_span: instead, each particle's learning rate is this factor above its neighbour's, so that the population
+            tries rates of different magnitude at once.
         num_classes: C, when it should be checked; otherwise read off the first output.
         batch_size: batch size for the learning-rate rule; None means that of the first batch.
 
@@ -83,10 +88,11 @@ def adapt(
     _one_of("engine", engine, ("auto", *ENGINES))
     _one_of("statistics", statistics, ("auto", "batch", "source"))
     _one_of("objective", objective, ("scaled", "literal"))
-    resolve_aggregate(aggregate)
+    check_aggregate(aggregate)
+    multipliers = lr_multipliers(particles, lr_spread, lr_span)
     resolved = resolve_method(method, preset)
     optimizers = resolve_optimizers(optimizer, particles)
-    rates, origin = _explicit_rates(optimizers, lr, lr_spread, each=not isinstance(optimizer, str | Optimizer))
+    rates, origin = _explicit_rates(optimizers, lr, multipliers, each=not isinstance(optimizer, str | Optimizer))
     config = Config(
         method=resolved,
         particles=particles,
@@ -103,6 +109,7 @@ def adapt(
         seed=seed,
         shared_noise=shared_noise,
         lr_spread=lr_spread,
+        lr_span=lr_span,
         num_classes=num_classes,
         batch_size=batch_size,
     )
@@ -126,17 +133,16 @@ def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
     adapted = adapt(model, **{**arguments_from(stored), **changes})
     check_source(adapted, header, Path(path))
     adapted.load_state_dict({name: value.to(adapted.theta.device) for name, value in tensors.items()})
-    adapted.config = replace(adapted.config, lr_origin=stored["lr_origin"], lr_spread=stored["lr_spread"])
+    adapted.config = replace(adapted.config, lr_origin=stored["lr_origin"])
     adapted.totals = Totals.from_plain(header["totals"])
     return adapted
 
 
 def _explicit_rates(
-    optimizers: tuple[Optimizer, ...], lr: float | Sequence[float] | None, spread: float, *, each: bool
+    optimizers: tuple[Optimizer, ...], lr: float | Sequence[float] | None, multipliers: Sequence[float], *, each: bool
 ) -> tuple[tuple[float, ...] | None, str]:
     """Learning rates the user gave: one per particle is taken as it is, a common one is spread."""
     particles = len(optimizers)
-    multipliers = spread_multipliers(particles, spread)
     own = [optimizer.lr for optimizer in optimizers]
     if lr is not None and not isinstance(lr, int | float):
         rates = tuple(float(value) for value in lr)
@@ -151,7 +157,7 @@ def _explicit_rates(
         common = [value if value is not None else float(lr if lr is not None else 0) for value in own]
         exact = each and all(value is not None for value in own)
         rates = tuple(value * (1.0 if exact else m) for value, m in zip(common, multipliers, strict=True))
-        origin = "the optimizers' own lr" if exact else f"lr, spread by {spread:g}"
+        origin = "the optimizers' own lr" if exact else "lr, times each particle's multiplier"
     if not all(0 <= rate < float("inf") for rate in rates):
         raise ConfigError(f"lr: got {lr!r}; allowed are finite numbers >= 0.")
     return rates, origin

@@ -10,6 +10,7 @@ from polytta.diversity import DIVERSIFIERS, Diversifier
 from polytta.errors import StateError
 from polytta.methods import METHODS, Method
 from polytta.optim import OPTIMIZERS, Optimizer
+from polytta.optim.rule import lr_multipliers
 from polytta.views import VIEWS, Views
 
 
@@ -33,6 +34,7 @@ class Config:
         seed: of all random numbers.
         shared_noise: whether all particles draw the same random numbers.
         lr_spread: learning-rate multipliers run from 1 - lr_spread to 1 + lr_spread.
+        lr_span: instead, factor between the learning rates of neighbouring particles.
         num_classes: C; None until the first batch.
         batch_size: the batch size the learning-rate rule used; None until the first batch.
     """
@@ -52,8 +54,14 @@ class Config:
     seed: int
     shared_noise: bool
     lr_spread: float
+    lr_span: float | None
     num_classes: int | None
     batch_size: int | None
+
+    @property
+    def multipliers(self) -> tuple[float, ...]:
+        """Learning-rate multipliers of the particles."""
+        return lr_multipliers(self.particles, self.lr_spread, self.lr_span)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON. Tensors and callables inside a method appear as their description."""
@@ -85,6 +93,7 @@ def arguments_from(stored: Mapping[str, Any]) -> dict[str, Any]:
             "seed": stored["seed"],
             "shared_noise": stored["shared_noise"],
             "lr_spread": stored["lr_spread"],
+            "lr_span": stored["lr_span"],
             "num_classes": stored["num_classes"],
             "batch_size": stored["batch_size"],
         }

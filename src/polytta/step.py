@@ -6,11 +6,13 @@ done) and joins the rooms: views make passes, the engine runs them, the diversif
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from polytta.diversity import Diversifier, Objective
 from polytta.methods.base import Method, Pass, Selection, State, any_selected
@@ -55,6 +57,7 @@ class Step:
         self.log_classes = math.log(self.num_classes)
         self.forward_samples: Tensor | int = 0
         self.backward_samples: Tensor | int = 0
+        self.measures: dict[str, Tensor] = {}
         self.healthy = torch.ones(self.particles, dtype=torch.bool, device=theta.device)
 
     def passes(self, theta: Tensor | None = None) -> list[Pass]:
@@ -104,6 +107,7 @@ class Step:
         objective = Objective(theta, self.source, passes, selections, method.sample_losses, penalty, self._again)
         losses = objective.losses()
         direction = self.rules.diversifier.direction(objective, losses)
+        self.measures.update(objective.measures)
         if self.rules.objective == "literal":
             direction = direction / self.particles
         finite = direction.isfinite().all(dim=1)
@@ -119,19 +123,26 @@ class Step:
         """Tensors named like the model's parameters as one vector (P,)."""
         return self.engine.layout.flatten(tensors)
 
-    def _again(self, near: Pass, x: Tensor) -> Pass:
-        return self.forward(near, x=x, where=near.where, grad=True)
+    def _again(self, near: Pass, x: Tensor, needed: Tensor) -> Pass:
+        # Fewer rows would change batch statistics, so those see again what they saw.
+        where = near.where if self.engine.uses_batch_statistics else needed
+        return self.forward(near, x=x, where=where, grad=True)
 
     def _run(self, wanted: Pass) -> Pass:
         count = self.particles * wanted.x.shape[1] if wanted.where is None else wanted.where.sum()
         self.forward_samples = self.forward_samples + count
-        logits = self.engine.logits(wanted.theta, wanted.x, wanted.where)
+        with _twice_differentiable() if self.rules.diversifier.differentiates_twice else nullcontext():
+            logits = self.engine.logits(wanted.theta, wanted.x, wanted.where)
         return replace(wanted, logits=finite_rows(logits))
 
 
 def finite_rows(logits: Tensor) -> Tensor:
     """Rows with a non-finite logit become zeros, that is a uniform prediction, and carry no gradient."""
     return torch.where(logits.isfinite().all(dim=-1, keepdim=True), logits, torch.zeros_like(logits))
+
+
+def _twice_differentiable() -> AbstractContextManager[None]:
+    return sdpa_kernel([SDPBackend.MATH])
 
 
 def _mix(*numbers: int) -> int:

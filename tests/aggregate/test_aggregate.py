@@ -1,6 +1,6 @@
 import torch
 
-from polytta.aggregate import mean_logits, mean_probs
+from polytta.aggregate.means import mean_logits, mean_probs
 
 
 def test_means() -> None:

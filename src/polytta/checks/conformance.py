@@ -16,7 +16,7 @@ from polytta.adapter import Adapted
 from polytta.checks.networks import CLASSES, small_model, small_stream
 from polytta.diversity import Diversifier
 from polytta.errors import PolyttaWarning
-from polytta.methods import Method
+from polytta.methods import DeYO, Method, Tent
 from polytta.particles import ENGINES
 
 LR = 0.01
@@ -233,5 +233,5 @@ def check_method(method: str | Method, **arguments: Any) -> None:
 
 def check_diversifier(diversity: str | Diversifier, **arguments: Any) -> None:
     """Runs every check on a diversifier, over two base methods."""
-    for method in ("tent", "deyo"):
-        check_method(method, **{"diversity": diversity, "preset": "official", **arguments})
+    for method in (Tent(), DeYO(entropy_threshold=0.9, plpd_threshold=-0.2)):
+        check_method(method, **{"diversity": diversity, **arguments})

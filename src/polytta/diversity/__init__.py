@@ -2,10 +2,15 @@
 
 from polytta.diversity.base import Diversifier as Diversifier
 from polytta.diversity.base import Objective as Objective
+from polytta.diversity.grad import Grad as Grad
+from polytta.diversity.kl import KL as KL
 from polytta.diversity.none import Independent as Independent
+from polytta.diversity.svgd import SVGD as SVGD
 from polytta.errors import ConfigError
 
-DIVERSIFIERS: dict[str, type[Diversifier]] = {diversifier.name: diversifier for diversifier in (Independent,)}
+DIVERSIFIERS: dict[str, type[Diversifier]] = {
+    diversifier.name: diversifier for diversifier in (Independent, KL, SVGD, Grad)
+}
 
 
 def resolve_diversity(spec: str | Diversifier) -> Diversifier:

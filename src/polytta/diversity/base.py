@@ -6,7 +6,7 @@ base method made it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -26,7 +26,8 @@ class Objective:
         selections: one per view.
         sample_losses: logits (K, B, C) to losses (K, B).
         penalty: (K,) loss on the parameters themselves, or None.
-        again: repeats a pass with other images, everything else equal.
+        again: repeats a pass with other images, for at least the (particle, sample) pairs marked.
+        measures: what the diversifier found out on the way, for the report.
     """
 
     theta: Tensor
@@ -35,7 +36,8 @@ class Objective:
     selections: Sequence[Selection]
     sample_losses: Callable[[Tensor], Tensor]
     penalty: Tensor | None
-    again: Callable[[Pass, Tensor], Pass]
+    again: Callable[[Pass, Tensor, Tensor], Pass]
+    measures: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def particles(self) -> int:
@@ -68,8 +70,17 @@ class Diversifier(ABC):
     needs_input_gradient: ClassVar[bool] = False
     """Whether passes must be differentiable with respect to the images."""
 
+    @property
+    def differentiates_twice(self) -> bool:
+        """Whether passes need a second derivative, which fused attention does not have."""
+        return False
+
     def validate(self) -> None:
         """Raises ConfigError when a field has a value that is not allowed."""
+
+    def kernel_matrix(self, theta: Tensor) -> Tensor | None:
+        """(K, K) similarity of particles, where the diversifier has one."""
+        return None
 
     @abstractmethod
     def direction(self, objective: Objective, losses: Tensor) -> Tensor:

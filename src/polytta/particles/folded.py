@@ -35,7 +35,7 @@ class FoldedEngine(Engine):
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor:
         particles, batch = x.shape[:2]
-        self._place(theta)
+        self.place(theta)
         if where is None or self.static_shapes:
             self.fold.counts = None
             self.fold.mask = where if self.uses_batch_statistics else None
@@ -49,7 +49,8 @@ class FoldedEngine(Engine):
         kept = self._forward(x[where])
         return kept.new_zeros(particles, batch, kept.shape[1]).index_put((where,), kept)
 
-    def _place(self, theta: Tensor) -> None:
+    def place(self, theta: Tensor) -> None:
+        """Makes the norm layers use these (K, P) parameters."""
         self.fold.particles = theta.shape[0]
         placed: dict[str, list[Tensor | None]] = {}
         for slot, values in zip(self.layout.slots, self.layout.split(theta), strict=True):

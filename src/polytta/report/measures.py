@@ -1,5 +1,7 @@
 """How far apart particles are, in parameters and in predictions."""
 
+from math import log
+
 import torch
 from torch import Tensor
 
@@ -27,3 +29,11 @@ def disagreement(logits: Tensor) -> float:
     labels = logits.argmax(dim=-1)
     different = (labels.unsqueeze(0) != labels.unsqueeze(1)).to(torch.float64).mean(dim=2)
     return mean_off_diagonal(different)
+
+
+def mutual_information(logits: Tensor) -> Tensor:
+    """(B,) H(mean of pᵢ) - mean of H(pᵢ) in nats: 0 when all particles agree."""
+    log_probs = logits.log_softmax(dim=-1)
+    mean = log_probs.logsumexp(dim=0) - log(logits.shape[0])
+    of_mean = -(mean.exp() * mean).sum(dim=-1)
+    return (of_mean + (log_probs.exp() * log_probs).sum(dim=-1).mean(dim=0)).clamp(min=0)

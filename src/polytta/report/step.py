@@ -7,11 +7,13 @@ from typing import Any
 
 from torch import Tensor
 
+from polytta.diversity import Diversifier
 from polytta.methods.base import entropy
 from polytta.report.measures import (
     disagreement,
     distance_to_source,
     mean_off_diagonal,
+    mutual_information,
     pairwise_distances,
 )
 
@@ -33,6 +35,8 @@ class StepReport:
         logits: (K, B', C) of the usable images, before the update.
         theta: (K, P) after the step.
         source: (P,).
+        diversifier: how the particles interacted.
+        measures: what the diversifier found out on the way.
     """
 
     step: int
@@ -47,6 +51,8 @@ class StepReport:
     logits: Tensor | None = field(repr=False)
     theta: Tensor = field(repr=False)
     source: Tensor = field(repr=False)
+    diversifier: Diversifier = field(repr=False)
+    measures: dict[str, Tensor] = field(repr=False)
 
     @cached_property
     def entropy(self) -> tuple[float, ...]:
@@ -69,6 +75,22 @@ class StepReport:
     def disagreement(self) -> float:
         """Share of samples on which two particles predict different classes, averaged over pairs."""
         return 0.0 if self.logits is None else disagreement(self.logits)
+
+    @cached_property
+    def mutual_information(self) -> float:
+        """Entropy of the mean prediction minus mean entropy, averaged over samples: what particles disagree about."""
+        return 0.0 if self.logits is None else float(mutual_information(self.logits).mean())
+
+    @cached_property
+    def input_gradient_cosine(self) -> float | None:
+        """Mean cosine between particles' input gradients; None unless the diversifier looked at them."""
+        value = self.measures.get("input_gradient_cosine")
+        return None if value is None else float(value)
+
+    @cached_property
+    def kernel(self) -> Tensor | None:
+        """(K, K) similarity of the particles after the step; None unless the diversifier has a kernel."""
+        return self.diversifier.kernel_matrix(self.theta)
 
 
 @dataclass

@@ -1,0 +1,53 @@
+r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
+
+    sᵢ = H(mean over the stream of pᵢ) - mean over the stream of H(pᵢ),   wᵢ ∝ exp(20 sᵢ / ln C),   p = Σ wᵢ pᵢ
+
+sᵢ is the mutual information between images and particle i's answers. A particle that has learnt nothing is unsure of
+single images and scores low; one that has collapsed onto few classes is sure of them but scores low too, because its
+mean prediction is as sharp as each single one. Equal weights let one collapsed particle of three spoil every answer.
+The scores cover about the last 500 images and never the batch they are used on.
+"""
+
+from collections.abc import Mapping
+from math import log
+
+import torch
+from torch import Tensor
+
+HORIZON = 500
+SHARPNESS = 20.0
+
+
+def begin(particles: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
+    """State before the first image."""
+    return {
+        "mean_probs": torch.zeros(particles, num_classes, dtype=like.dtype, device=like.device),
+        "mean_entropy": torch.zeros(particles, dtype=like.dtype, device=like.device),
+        "images": torch.zeros((), dtype=like.dtype, device=like.device),
+    }
+
+
+def observe(state: Mapping[str, Tensor], logits: Tensor) -> dict[str, Tensor]:
+    """State after a batch of (K, B, C) logits."""
+    log_probs = logits.detach().log_softmax(dim=-1).to(state["mean_probs"].dtype)
+    probs = log_probs.exp()
+    entropies = -(probs * log_probs).sum(dim=-1)
+    images = (state["images"] + logits.shape[1]).clamp(max=HORIZON)
+    rate = (logits.shape[1] / images).clamp(max=1.0)
+    return {
+        "mean_probs": torch.lerp(state["mean_probs"], probs.mean(dim=1), rate),
+        "mean_entropy": torch.lerp(state["mean_entropy"], entropies.mean(dim=1), rate),
+        "images": images,
+    }
+
+
+def scores(state: Mapping[str, Tensor]) -> Tensor:
+    """(K,) sᵢ in nats."""
+    mean = state["mean_probs"]
+    return -(torch.xlogy(mean, mean)).sum(dim=1) - state["mean_entropy"]
+
+
+def combine(state: Mapping[str, Tensor], logits: Tensor) -> Tensor:
+    """(B, C) log-probabilities of the weighted mixture."""
+    weights = (SHARPNESS * scores(state) / log(logits.shape[-1])).log_softmax(dim=0).to(logits.dtype)
+    return (logits.log_softmax(dim=-1) + weights.reshape(-1, 1, 1)).logsumexp(dim=0)

@@ -1,0 +1,68 @@
+"""From an adapter back to a plain module: for export, serving without adaptation, or comparison."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor, nn
+
+from polytta.aggregate import aggregate
+from polytta.errors import ConfigError
+from polytta.particles.folded import FoldedEngine, fold_batch
+from polytta.particles.sharing import share_structure, use_batch_statistics
+
+if TYPE_CHECKING:
+    from polytta.adapter import Adapted
+
+Which = Literal["merged", "best", "ensemble"] | int
+
+
+class FrozenEnsemble(nn.Module):
+    """All K particles as one module without adaptation: (B, ...) images to (B, C) log-probabilities."""
+
+    theta: Tensor
+    engine: FoldedEngine
+
+    def __init__(self, engine: FoldedEngine, theta: Tensor, how: str, observed: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.network = engine.network
+        self.__dict__["engine"] = engine
+        self.how = how
+        self.register_buffer("theta", theta.detach().clone())
+        self.observed = {name: value.clone() for name, value in observed.items()}
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Predicts."""
+        particles = self.theta.shape[0]
+        self.engine.place(self.theta)
+        rows = fold_batch(x, particles).flatten(0, 1)
+        return aggregate(self.how, self.network(rows).unflatten(0, (particles, -1)), self.observed)
+
+
+def freeze(adapted: "Adapted", which: Which) -> nn.Module:
+    """A plain module that answers as the adapter would, and never changes.
+
+    Args:
+        adapted: the adapter; it is left as it is.
+        which: "merged" averages the particles' parameters into one model, "best" takes the particle with the most
+            evidence, a number takes that particle, all three returning logits; "ensemble" keeps all K folded into the
+            batch and returns log-probabilities.
+    """
+    if which == "ensemble":
+        engine = adapted.folded_engine()
+        return FrozenEnsemble(engine, adapted.theta, adapted.config.aggregate, adapted.evidence).eval()
+    if which == "merged":
+        vector = adapted.theta.mean(dim=0)
+    elif which == "best" or (isinstance(which, int) and 0 <= which < adapted.config.particles):
+        vector = adapted.theta[adapted.best() if which == "best" else which]
+    else:
+        last = adapted.config.particles - 1
+        raise ConfigError(f"which: got {which!r}; allowed are 'merged', 'best', 'ensemble' or a particle 0..{last}.")
+    network = share_structure(adapted.source_network)
+    if adapted.config.statistics == "batch":
+        use_batch_statistics(network)
+    with torch.no_grad():
+        for name, value in adapted.layout.named(vector).items():
+            layer, _, kind = name.rpartition(".")
+            setattr(network.get_submodule(layer), kind, nn.Parameter(value.clone(), requires_grad=False))
+    return network
