@@ -6,7 +6,7 @@ from pathlib import Path
 
 from polytta.demo.page import CAVEAT, demo_page
 from polytta.demo.run import run_demo
-from polytta.demo.settings import IMAGES, LEARNING_RATE_REASON, QUICK_IMAGES, Settings
+from polytta.demo.settings import CORRUPTIONS_REASON, IMAGES, LEARNING_RATE_REASON, QUICK_IMAGES, Settings
 from polytta.demo.table import as_text, demo_table
 from polytta.errors import InputError
 from polytta.report.page import render
@@ -22,7 +22,7 @@ class Demo:
     quick: bool = False
     """A tenth of the images: shows that everything works, too few for conclusions."""
     images: int | None = None
-    """Images of each corruption, up to 2,000 (default: 300, or 30 with --quick)."""
+    """Images of each corruption, up to 2,000 (default: 200, or 20 with --quick)."""
     out: Path = Path("polytta-demo")
     """Folder for the report."""
     seed: int = 0
@@ -38,6 +38,7 @@ class Demo:
         print(
             f"{settings.images} images each of {' and '.join(settings.corruptions)} (generated, severity "
             f"{settings.severity}), one at a time, a fresh model per corruption.\n"
+            f"The corruptions: {CORRUPTIONS_REASON}.\n"
             f"Learning rate {settings.learning_rate:g}: {LEARNING_RATE_REASON}.\n"
         )
         outcome = run_demo(settings)
