@@ -34,7 +34,7 @@ class Score:
         accuracy: on each corruption.
         mean_accuracy: over the corruptions.
         calibration_error: over all images.
-        images_per_second: on one core.
+        images_per_second: of processor time, so on one core.
         gain: mean accuracy less that of the source row.
         gain_error: standard error of the gain, from the paired predictions of both rows.
     """

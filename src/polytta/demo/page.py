@@ -30,7 +30,7 @@ def demo_page(outcome: Outcome) -> Page:
         table_note=(
             "Accuracy counts predictions made before the image was learnt from. Gain is in points over Source, ± one "
             "standard error of the paired difference. Calibration error: 15 bins, lower is better. Images per second: "
-            f"one core per stream. {CAVEAT}"
+            f"of one core. {CAVEAT}"
         ),
         plots=(
             *(_accuracy_plot(outcome, segment) for segment in outcome.segments),
@@ -79,7 +79,7 @@ def _time_plot(outcome: Outcome) -> Plot:
         for series, row in enumerate(outcome.settings.rows)
     ]
     svg = bars_svg(bars, "milliseconds per image", "Time per image, per method", signed=False)
-    return Plot("What it costs", svg, "Prediction and learning together, on one core.")
+    return Plot("What it costs", svg, "Prediction and learning together: processor time on one core.")
 
 
 def _examples(outcome: Outcome, segment: Segment) -> tuple[Example, ...]:
