@@ -293,9 +293,11 @@ class Adapted(nn.Module):
     def _warn_if_identical(self) -> None:
         if self._warned_identical or self.config.particles < 2 or min(self.totals.stepped) < _IDENTICAL_AFTER:
             return
+        drift = float((self.theta - self.source).norm(dim=1).max())
+        if drift == 0:  # all of them were just reset
+            return
         self._warned_identical = True
-        apart = (self.theta - self.theta[:1]).norm(dim=1).max()
-        if bool(apart <= 1e-5 * (self.theta - self.source).norm(dim=1).max()):
+        if float((self.theta - self.theta[:1]).norm(dim=1).max()) <= 1e-5 * drift:
             warnings.warn(
                 f"all {self.config.particles} particles are still the same after {self.totals.steps} steps, so they "
                 "are worth one; let lr_spread, the optimizers, or the random numbers differ.",

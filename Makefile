@@ -1,0 +1,37 @@
+# Every target works on its own on a machine with Python 3.11 and nothing installed.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+DEMO ?=
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/.base
+	$(RUN) -m polytta demo $(DEMO)
+
+test: $(VENV)/.dev
+	$(RUN) -m pytest -n 2
+
+check: $(VENV)/.dev
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+bench: $(VENV)/.dev
+	$(RUN) benchmarks/engines.py
+	$(RUN) benchmarks/corruptions.py
+
+clean:
+	rm -rf $(VENV) build dist polytta-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(RUN):
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps make a second run start at once; a change of the requirements installs again.
+$(VENV)/.base: pyproject.toml constraints.txt | $(RUN)
+	$(RUN) -m pip install --quiet -e . -c constraints.txt
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(RUN)
+	$(RUN) -m pip install --quiet -e '.[dev]' -c constraints.txt
+	touch $@ $(VENV)/.base

@@ -1,0 +1,60 @@
+"""``polytta corrupt``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from polytta.data.bundled import load_cifar10_subset
+from polytta.data.corruptions import COMMON_CORRUPTIONS, SEVERITIES, write_cifar_c, write_imagenet_c
+from polytta.data.datasets import npz_images
+from polytta.errors import InputError
+
+BUNDLED = "bundled"
+
+
+@dataclass(frozen=True)
+class Corrupt:
+    """Write corrupted copies of a dataset in the layout of ImageNet-C or CIFAR-C.
+
+    Goes on where an earlier run stopped, and labels what it writes as generated.
+    """
+
+    src: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SRC")]
+    """With --set imagenet a folder <class>/<image>; with --set cifar an npz file with x and y, or "bundled" for the
+    2,000 CIFAR-10 images shipped with the package."""
+    dst: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DST")]
+    """Folder to write to; made if missing."""
+    set_: Annotated[Literal["imagenet", "cifar"], tyro.conf.arg(name="set")]
+    """Severity constants and layout: imagenet for JPEG folders of 224 pixels, cifar for npy files of 32 pixels."""
+    types: tuple[str, ...] = COMMON_CORRUPTIONS
+    """Corruptions to write."""
+    severity: tuple[int, ...] = SEVERITIES
+    """Severities to write; a CIFAR-C file always holds all five."""
+    seed: int = 0
+    """Of the random corruptions."""
+    workers: int | None = None
+    """Processes; all cores by default."""
+
+    def run(self) -> None:
+        """Writes the dataset."""
+        if self.workers is not None and self.workers < 1:
+            raise InputError(f"--workers: got {self.workers}; allowed is at least 1.")
+        if self.set_ == "imagenet":
+            write_imagenet_c(
+                self.src,
+                self.dst,
+                types=self.types,
+                severities=self.severity,
+                seed=self.seed,
+                workers=self.workers,
+            )
+        else:
+            if set(self.severity) != set(SEVERITIES):
+                raise InputError(
+                    f"--severity: got {list(self.severity)}; a CIFAR-C file holds all five, so leave it out."
+                )
+            clean = load_cifar10_subset() if self.src == BUNDLED else npz_images(self.src)
+            write_cifar_c(clean.images, clean.labels, self.dst, types=self.types, seed=self.seed, workers=self.workers)
+        print(f"Complete: {self.dst.resolve()}")

@@ -1,0 +1,26 @@
+"""``polytta data status``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from polytta.data.datasets import status
+
+
+@dataclass(frozen=True)
+class Data:
+    """Say which datasets are present and where to get the others; nothing is ever downloaded."""
+
+    action: tyro.conf.Positional[Literal["status"]]
+    """What to do."""
+    root: Path | None = None
+    """Folder that holds the datasets; without it, the environment variable POLYTTA_DATA."""
+
+    def run(self) -> None:
+        """Prints one line per dataset."""
+        for dataset in status(self.root):
+            state = f"present ({dataset.origin})" if dataset.present else "missing"
+            where = "" if dataset.present else f"; get it from {dataset.source}"
+            print(f"{dataset.name:<14}{state:<21}{dataset.path}{where}")

@@ -1,0 +1,37 @@
+"""Chooses the command; turns errors the package raises on purpose into one line and exit code 2."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import tyro
+
+from polytta.cli.corrupt import Corrupt
+from polytta.cli.data import Data
+from polytta.cli.demo import Demo
+from polytta.errors import PolyttaError
+
+Command = (
+    Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Corrupt, tyro.conf.subcommand("corrupt")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit code."""
+    command: Demo | Corrupt | Data = tyro.cli(
+        Command,
+        prog="polytta",
+        description="Multi-hypothesis test-time adaptation of image classifiers.",
+        args=arguments,
+    )
+    try:
+        command.run()
+    except PolyttaError as error:
+        print(f"polytta: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("polytta: stopped.", file=sys.stderr)
+        return 130
+    return 0

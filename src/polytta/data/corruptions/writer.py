@@ -1,0 +1,347 @@
+"""Write corrupted copies of a dataset in the layouts of CIFAR-C and ImageNet-C.
+
+    CIFAR-C      DST/<corruption>.npy, uint8 (5 N, 32, 32, 3), severities 1 to 5 one after the other, and
+                 DST/labels.npy, the N labels five times over
+    ImageNet-C   DST/<corruption>/<severity>/<class>/<image>.JPEG, quality 85, of the image resized to 256 on
+                 its shorter side and cut to its central 224 pixels
+
+Every file is written under another name and renamed when complete, so a file that exists is whole. A run that
+was killed goes on where it stopped: what exists is never written again. `polytta-generated.json` at the root
+says that the data were generated here, and how; a run with other settings into the same folder is refused.
+"""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from tqdm import tqdm
+
+from polytta.data.corruptions._constants import COMMON_CORRUPTIONS, CORRUPTIONS, SEVERITIES, ConstantSet
+from polytta.data.corruptions._dispatch import corrupt
+from polytta.data.corruptions._filters import UInt8Array
+from polytta.errors import InputError
+from polytta.workers import start_worker, usable_cores
+
+RECORD_NAME = "polytta-generated.json"
+_PARTS_NAME = ".polytta-parts"
+_IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp"})
+_IMAGES_PER_JOB = 500
+_FILES_PER_JOB = 16
+
+
+def write_cifar_c(
+    images: UInt8Array,
+    labels: NDArray[np.integer],
+    destination: str | os.PathLike[str],
+    *,
+    types: Sequence[str] = COMMON_CORRUPTIONS,
+    constants: ConstantSet = "cifar",
+    seed: int = 0,
+    workers: int | None = None,
+    progress: bool = True,
+) -> Path:
+    """Write every severity of the given corruptions as CIFAR-C arrays.
+
+    Args:
+        images: clean images, uint8 (N, 32, 32, 3); the position of an image is its id.
+        labels: N integers from 0 to 255.
+        destination: folder to write to; made if missing.
+        types: corruptions to write, from `CORRUPTIONS`.
+        constants: which severity constants to use.
+        seed: 0 to 2**32 - 1.
+        workers: processes; all cores by default, 1 runs in this process.
+        progress: show a progress bar.
+
+    Returns:
+        The destination.
+    """
+    _check_types(types)
+    if len(labels) != len(images):
+        raise InputError(f"`labels` must have one entry per image ({len(images)}), but got {len(labels)}.")
+    # One cheap call rejects wrong images or settings before any file is written.
+    corrupt(images[:1], types[0], 1, constants=constants, ids=[0] * len(images[:1]), seed=seed)
+    root = Path(destination)
+    digest = hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()
+    settings = {"layout": "cifar-c", "constants": constants, "seed": seed, "images": len(images)}
+    with _record(root, {**settings, "source_sha256": digest}, types, SEVERITIES):
+        repeated = np.tile(np.asarray(labels), len(SEVERITIES)).astype(np.uint8)
+        _write_once(root / "labels.npy", lambda stream: np.save(stream, repeated))
+        missing = [name for name in types if not (root / f"{name}.npy").exists()]
+        jobs = [
+            _ArrayJob(
+                _part_path(root, name, severity, start),
+                images[start : start + _IMAGES_PER_JOB],
+                name,
+                severity,
+                constants,
+                start,
+                seed,
+            )
+            for name in missing
+            for severity in SEVERITIES
+            for start in range(0, len(images), _IMAGES_PER_JOB)
+        ]
+        unfinished = [job for job in jobs if not job.path.exists()]
+        _run(_write_array_part, unfinished, len(jobs), workers=workers, progress=progress)
+        for name in missing:
+            _join_parts(root, name, images)
+        shutil.rmtree(root / _PARTS_NAME, ignore_errors=True)
+    return root
+
+
+def write_imagenet_c(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    types: Sequence[str] = COMMON_CORRUPTIONS,
+    severities: Sequence[int] = SEVERITIES,
+    constants: ConstantSet = "imagenet",
+    seed: int = 0,
+    resize: bool = True,
+    workers: int | None = None,
+    progress: bool = True,
+) -> Path:
+    """Write corrupted copies of an image folder as ImageNet-C does.
+
+    The id of an image is a hash of `<class>/<name without suffix>`, so adding images changes no other.
+
+    Args:
+        source: folder `<class>/<image>` of JPEG, PNG or WebP files.
+        destination: folder to write to; made if missing.
+        types: corruptions to write, from `CORRUPTIONS`.
+        severities: any of 1 to 5.
+        constants: which severity constants to use.
+        seed: 0 to 2**32 - 1.
+        resize: resize to 256 and cut to 224 first, as published; switch off for images already cut.
+        workers: processes; all cores by default, 1 runs in this process.
+        progress: show a progress bar.
+
+    Returns:
+        The destination.
+    """
+    _check_types(types)
+    if not severities or not set(severities) <= set(SEVERITIES):
+        raise InputError(f"`severities` must be some of 1 to 5, but got {list(severities)}.")
+    blank = np.zeros((1, 32, 32, 3), dtype=np.uint8)
+    corrupt(blank, types[0], 1, constants=constants, ids=[0], seed=seed)
+    root, folder = Path(destination), Path(source)
+    files = sorted(path.relative_to(folder) for path in folder.glob("*/*") if path.suffix.lower() in _IMAGE_SUFFIXES)
+    if not files:
+        raise InputError(f"`source` must hold images as <class>/<image>.jpg, but got {folder} without any.")
+    stems = {path.with_suffix("") for path in files}
+    if len(stems) != len(files):
+        raise InputError(f"`source` must not hold images that differ in suffix only, but {folder} does.")
+    settings = {"layout": "imagenet-c", "constants": constants, "seed": seed, "resize": resize}
+    with _record(root, settings, types, severities):
+        jobs = [
+            _FolderJob(
+                folder,
+                root,
+                tuple(files[start : start + _FILES_PER_JOB]),
+                tuple(types),
+                tuple(severities),
+                constants,
+                seed,
+                resize,
+            )
+            for start in range(0, len(files), _FILES_PER_JOB)
+        ]
+        _run(_write_folder_part, jobs, len(jobs), workers=workers, progress=progress)
+    return root
+
+
+def stable_image_id(path: Path) -> int:
+    """63-bit id of an image from its class folder and name."""
+    key = "/".join(path.with_suffix("").parts[-2:]).encode()
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") >> 1
+
+
+@dataclass(frozen=True)
+class _ArrayJob:
+    path: Path
+    images: UInt8Array
+    name: str
+    severity: int
+    constants: ConstantSet
+    first_id: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class _FolderJob:
+    source: Path
+    destination: Path
+    files: tuple[Path, ...]
+    types: tuple[str, ...]
+    severities: tuple[int, ...]
+    constants: ConstantSet
+    seed: int
+    resize: bool
+
+
+def _write_array_part(job: _ArrayJob) -> None:
+    ids = np.arange(job.first_id, job.first_id + len(job.images))
+    result = corrupt(job.images, job.name, job.severity, constants=job.constants, ids=ids, seed=job.seed)
+    _write_once(job.path, lambda stream: np.save(stream, result))
+
+
+def _write_folder_part(job: _FolderJob) -> None:
+    for path in job.files:
+        targets = {
+            (name, severity): job.destination / name / str(severity) / path.with_suffix(".JPEG")
+            for name in job.types
+            for severity in job.severities
+        }
+        missing = {key: target for key, target in targets.items() if not target.exists()}
+        if not missing:
+            continue
+        # Reading and resizing costs more than most corruptions, so one reading serves them all.
+        clean = _load_image(job.source / path, resize=job.resize)[None]
+        ids = [stable_image_id(path)]
+        for (name, severity), target in missing.items():
+            result = corrupt(clean, name, severity, constants=job.constants, ids=ids, seed=job.seed)
+            save = Image.fromarray(result[0]).save
+            _write_once(target, partial(save, format="JPEG", quality=85, optimize=True), sync=False)
+
+
+def _load_image(path: Path, *, resize: bool) -> UInt8Array:
+    with Image.open(path, formats=("JPEG", "PNG", "WEBP")) as stored:
+        picture = stored.convert("RGB")
+    if resize:
+        width, height = picture.size
+        shorter = min(width, height)
+        width, height = int(256 * width / shorter), int(256 * height / shorter)
+        picture = picture.resize((width, height), Image.Resampling.BILINEAR)
+        left, top = round((width - 224) / 2), round((height - 224) / 2)
+        picture = picture.crop((left, top, left + 224, top + 224))
+    return np.array(picture)
+
+
+def _part_path(root: Path, name: str, severity: int, start: int) -> Path:
+    return root / _PARTS_NAME / f"{name}-{severity}-{start:08d}.npy"
+
+
+def _join_parts(root: Path, name: str, images: UInt8Array) -> None:
+    parts = [
+        _part_path(root, name, severity, start)
+        for severity in SEVERITIES
+        for start in range(0, len(images), _IMAGES_PER_JOB)
+    ]
+    joined = np.concatenate([np.load(part) for part in parts])
+    _write_once(root / f"{name}.npy", lambda stream: np.save(stream, joined))
+    for part in parts:
+        part.unlink()
+
+
+def _write_once(path: Path, write: Callable[[IO[bytes]], object], *, sync: bool = True) -> None:
+    """Write a file that is either absent or whole; leave it alone if it is there.
+
+    `sync` also holds against a power cut, at milliseconds a file: worth it for arrays, not for single images.
+    """
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The same name every time: what a killed run left behind is overwritten, not collected.
+    unfinished = path.with_name(f".{path.name}.tmp")
+    with unfinished.open("wb") as stream:
+        write(stream)
+        if sync:
+            stream.flush()
+            os.fsync(stream.fileno())
+    unfinished.replace(path)
+
+
+@contextmanager
+def _record(root: Path, settings: dict[str, Any], types: Iterable[str], severities: Iterable[int]) -> Iterator[None]:
+    """Hold the folder to its settings, and note at the end what is complete in it."""
+    path = root / RECORD_NAME
+    stored: dict[str, Any] = {"complete": {}}
+    if path.exists():
+        stored = json.loads(path.read_text())
+        for key, value in settings.items():
+            if stored["settings"].get(key) != value:
+                raise InputError(
+                    f"`destination` {root} was written with {key}={stored['settings'].get(key)!r}, "
+                    f"but got {key}={value!r}; use the same settings or another folder."
+                )
+    elif root.exists() and any(root.iterdir()):
+        raise InputError(f"`destination` must be empty or hold {RECORD_NAME}, but {root} has other files.")
+    _write_record(path, settings, stored["complete"])
+    yield
+    complete = {name: set(done) for name, done in stored["complete"].items()}
+    for name in types:
+        complete[name] = complete.get(name, set()) | set(severities)
+    _write_record(path, settings, {name: sorted(done) for name, done in sorted(complete.items())})
+
+
+def _write_record(path: Path, settings: dict[str, Any], complete: dict[str, list[int]]) -> None:
+    record = {
+        "label": "generated",
+        "note": "Made by polytta from clean images; not the published CIFAR-C or ImageNet-C files.",
+        "settings": settings,
+        "complete": complete,
+        "versions": {
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in ("numpy", "pillow", "torch")},
+            "polytta": _own_version(),
+        },
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.tmp")
+    unfinished.write_text(json.dumps(record, indent=2) + "\n")
+    unfinished.replace(path)
+
+
+def _own_version() -> str:
+    try:
+        return metadata.version("polytta")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _check_types(types: Sequence[str]) -> None:
+    unknown = [name for name in types if name not in CORRUPTIONS]
+    if unknown or not types:
+        raise InputError(f"`types` must be some of {', '.join(CORRUPTIONS)}, but got {list(types)}.")
+
+
+def _run(work: Callable[[Any], None], jobs: Sequence[Any], total: int, *, workers: int | None, progress: bool) -> None:
+    """Run the jobs on all cores, few in flight at a time so that memory does not grow with their number."""
+    count = min(workers or usable_cores(), max(1, len(jobs)))
+    with tqdm(total=total, initial=total - len(jobs), unit="job", disable=not progress) as bar:
+        if count == 1:
+            for job in jobs:
+                work(job)
+                bar.update()
+            return
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(count, mp_context=context, initializer=start_worker) as pool:
+            running: set[Future[None]] = set()
+            for job in jobs:
+                if len(running) >= 2 * count:
+                    bar.update(_collect(running))
+                running.add(pool.submit(work, job))
+            while running:
+                bar.update(_collect(running))
+
+
+def _collect(running: set[Future[None]]) -> int:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in done:
+        future.result()
+    running -= done
+    return len(done)

@@ -1,0 +1,1 @@
+"""A short comparison of methods on bundled images: what `polytta demo` runs."""

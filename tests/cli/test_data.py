@@ -1,0 +1,46 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.program import ROOT, polytta, refusal
+from tests.data.writers import mark_generated, write_image
+
+from polytta.cli import main
+
+
+def test_status_lists_present_and_missing(tmp_path: Path) -> None:
+    write_image(tmp_path / "imagenet-r/n01443537/a.jpg", 1)
+    mark_generated(tmp_path / "imagenet-r")
+    done = polytta("data", "status", "--root", tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert "present (generated)" in lines["imagenet-r"]
+    assert "missing" in lines["cifar10-c"]
+    assert str(tmp_path / "CIFAR-10-C") in lines["cifar10-c"]
+    assert "Zenodo" in lines["cifar10-c"]
+
+
+def test_status_without_a_folder(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POLYTTA_DATA", raising=False)
+    assert "POLYTTA_DATA" in refusal(capsys, "data", "status")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known"), [(["data", "stat"], "status"), (["demo", "--sed", "1"], "--seed"), ([], "demo")]
+)
+def test_unknown_words_are_answered_with_known_ones(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], known: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert known in capsys.readouterr().err
+
+
+def test_the_library_does_not_load_the_program() -> None:
+    check = (
+        "import sys, polytta, polytta.models, polytta.stream, polytta.data.datasets, polytta.data.corruptions\n"
+        "assert not [name for name in sys.modules if name.startswith(('tyro', 'polytta.cli', 'polytta.demo'))]"
+    )
+    subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=True, timeout=60)
