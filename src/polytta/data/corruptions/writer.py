@@ -43,6 +43,7 @@ _PARTS_NAME = ".polytta-parts"
 _IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp"})
 _IMAGES_PER_JOB = 500
 _FILES_PER_JOB = 16
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def write_cifar_c(
@@ -337,7 +338,10 @@ def _run(
                 bar.update()
             return
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker) as pool:
+        with (
+            _one_thread_for_children(),
+            ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker) as pool,
+        ):
             running: set[Future[None]] = set()
             for job in jobs:
                 if len(running) >= 2 * count:
@@ -345,6 +349,25 @@ def _run(
                 running.add(pool.submit(work, job))
             while running:
                 bar.update(_collect(running))
+
+
+@contextmanager
+def _one_thread_for_children() -> Iterator[None]:
+    """Have processes started from here compute on one core each: the processes are the parallelism.
+
+    The linear algebra below NumPy reads these only when it is loaded, so they must stand before a worker
+    starts.
+    """
+    kept = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _collect(running: set[Future[None]]) -> int:
@@ -356,7 +379,6 @@ def _collect(running: set[Future[None]]) -> int:
 
 
 def _start_worker() -> None:
-    # One core each: the processes are the parallelism.
     torch.set_num_threads(1)
     parent = multiprocessing.parent_process()
     if parent is not None:
