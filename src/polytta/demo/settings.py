@@ -8,8 +8,8 @@ MODEL = "bundled/cifar10_resnet_gn"
 CORRUPTIONS = ("impulse_noise", "frost")
 SEVERITY = 3
 CORRUPTIONS_REASON = (
-    "the default pair, impulse_noise and frost, is a kind example, chosen after another: on shot_noise and glass_blur at "
-    "the same severity, tried first, every row with DeYO ends far below source "
+    "the default pair, impulse_noise and frost, is a kind example, chosen after another: on shot_noise and glass_blur "
+    "at the same severity, tried first, every row with DeYO ends far below source "
     "(see it with --corruptions shot_noise glass_blur)"
 )
 
