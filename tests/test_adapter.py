@@ -127,3 +127,34 @@ def test_adapt_only_updates_and_particles_can_be_read() -> None:
         "blocks.1.norm.weight",
         "blocks.1.norm.bias",
     ]
+
+
+def test_predicting_first_decides_nothing() -> None:
+    predicted, fresh = (polytta.adapt(small_model("group"), "sar", exclude=None) for _ in range(2))
+    keys = set(predicted.state_dict())
+    predicted.predict(small_stream(1, 1)[0])
+    assert set(predicted.state_dict()) == keys
+    assert predicted.config.learning_rates is None
+    x = small_stream(1, 40)[0]
+    assert torch.equal(predicted(x), fresh(x))
+    assert predicted.config == fresh.config
+
+
+@pytest.mark.parametrize("num_classes", [None, 5])
+def test_a_state_from_before_the_stream_starts_it_again(num_classes: int | None) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", num_classes=num_classes, exclude=None)
+    before = copy.deepcopy(adapted.state_dict())
+    first = outputs(adapted)
+    adapted.load_state_dict(before)
+    assert torch.equal(outputs(adapted), first)
+    with pytest.raises(StateError, match="it is of 7 classes; the model has 5"):
+        adapted.load_state_dict({**before, "classes": torch.tensor(7)})
+
+
+def test_converting_a_copy_leaves_the_original_alone() -> None:
+    adapted = adapter()
+    expected = outputs(copy.deepcopy(adapted))
+    with torch.inference_mode():
+        twin = copy.deepcopy(adapted).float()
+    twin(small_stream(1, 4, dtype=torch.float32)[0])
+    assert torch.equal(outputs(adapted), expected)

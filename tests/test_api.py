@@ -5,7 +5,7 @@ import torch
 
 import polytta
 from polytta.checks.networks import CLASSES, small_model, small_stream
-from polytta.errors import ConfigError, ModelError, PolyttaError, PolyttaWarning
+from polytta.errors import ConfigError, InputError, ModelError, PolyttaError, PolyttaWarning
 from polytta.methods import Tent
 from polytta.optim import SGD, Adam
 
@@ -70,6 +70,15 @@ def test_learning_rates_a_user_gives(arguments: dict[str, object], expected: lis
         ({"lr": float("nan")}, "lr: got nan"),
         ({"lr_spread": 1.5}, "lr_spread: got 1.5"),
         ({"optimizer": [SGD(lr=0.1), "sgd", "sgd"]}, "some have an lr and some have none"),
+        ({"optimizer": SGD(lr=0.1), "lr": 0.2}, "beside an optimizer with its own lr"),
+        ({"optimizer": 5}, "optimizer: got 5; allowed are"),
+        ({"lr": "fast"}, "lr: got 'fast'; allowed are a number"),
+        ({"views": 5}, "views: got 5; allowed are"),
+        ({"targets": 5}, "targets: got 5; allowed are names"),
+        ({"targets": []}, r"targets: got \[\]; allowed are names"),
+        ({"lr_spread": "wide"}, "lr_spread, lr_span: got 'wide'"),
+        ({"lr_span": float("inf")}, "lr_span: got inf"),
+        ({"shared_noise": "no"}, "shared_noise: got 'no'"),
     ],
 )
 def test_bad_arguments_get_one_clear_sentence(arguments: dict[str, object], message: str) -> None:
@@ -104,3 +113,11 @@ def test_compiled_models_are_looked_through() -> None:
     compiled = torch.compile(model, backend="eager")
     x = small_stream(1, 3)[0]
     assert torch.equal(polytta.adapt(compiled, "tent")(x), polytta.adapt(model, "tent")(x))
+
+
+def test_methods_that_need_images_say_so() -> None:
+    model = torch.nn.Sequential(torch.nn.LayerNorm(6), torch.nn.Linear(6, 3))
+    with pytest.raises(InputError, match=r"DeYO's shuffle got shape \(4, 6\); allowed are images"):
+        polytta.adapt(model, "deyo", exclude=None)(torch.randn(4, 6))
+    with pytest.raises(InputError, match=r"horizontal_flip got shape \(4, 6\)"):
+        polytta.adapt(model, "tent", views="flips", exclude=None)(torch.randn(4, 6))

@@ -10,6 +10,7 @@ import polytta
 from polytta.adapter import Adapted
 from polytta.checks.networks import small_model, small_stream
 from polytta.errors import ConfigError
+from polytta.views import Views, horizontal_flip, unchanged
 
 WHICH = ["merged", "best", 1, "ensemble"]
 
@@ -33,6 +34,26 @@ def test_frozen_modules_answer_as_the_adapter_would(kind: str) -> None:
     for name, value in adapted.merge().items():
         assert torch.equal(merged.get_parameter(name), value)
         assert torch.allclose(value, sum(adapted.particle(k)[name] for k in range(3)) / 3)
+
+
+def test_an_ensemble_over_torchs_own_encoder_uses_the_particles() -> None:
+    """Its fused inference path would read the source's norm weights."""
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = torch.nn.Sequential(layer, torch.nn.Flatten(), torch.nn.Linear(64, 5)).eval()
+    adapted = polytta.adapt(model, "tent", lr=0.5, exclude=None)
+    x = torch.randn(4, 4, 16)
+    for _ in range(3):
+        adapted(x)
+    with torch.no_grad():
+        assert torch.allclose(adapted.freeze("ensemble")(x), adapted.predict(x), atol=1e-5)
+        assert not torch.allclose(adapted.predict(x), model(x).log_softmax(1), atol=1e-2)
+
+
+def test_an_ensemble_carries_views_and_evidence() -> None:
+    views = Views((unchanged, horizontal_flip), predict="mean")
+    adapted = adapted_population("layer", views=views, aggregate="evidence")
+    x = small_stream(1, 6, seed=4)[0]
+    assert torch.allclose(adapted.freeze("ensemble")(x), adapted.predict(x))
 
 
 def test_later_adaptation_does_not_reach_a_frozen_module() -> None:

@@ -59,8 +59,25 @@ def test_parts_a_file_cannot_hold_are_asked_for(tmp_path: Path) -> None:
 
 def test_another_model_is_refused(adapted: Adapted, tmp_path: Path) -> None:
     adapted.save(tmp_path / "state")
-    with pytest.raises(StateError, match="started from other norm parameters"):
+    with pytest.raises(StateError, match="belongs to a network with other weights"):
         polytta.load(tmp_path / "state", small_model("group", seed=1))
+
+
+def test_a_network_that_differs_elsewhere_is_refused_too(tmp_path: Path) -> None:
+    def network(seed: int) -> torch.nn.Module:
+        torch.manual_seed(seed)
+        return torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.LayerNorm(6), torch.nn.Linear(6, 3))
+
+    polytta.adapt(network(0), "tent").save(tmp_path / "state")
+    with pytest.raises(StateError, match="other weights"):
+        polytta.load(tmp_path / "state", network(1))
+
+
+def test_changes_at_loading_are_applied(adapted: Adapted, tmp_path: Path) -> None:
+    adapted.save(tmp_path / "state")
+    back = polytta.load(tmp_path / "state", small_model("group"), lr=[1.0, 2.0, 3.0], engine="loop")
+    assert back.config.learning_rates == (1.0, 2.0, 3.0)
+    assert back.config.engine == "loop"
 
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ class Adapted(nn.Module):
         self._findings: Findings | None = None
         self._optimizer = PopulationOptimizer(config.optimizers)
         self._warned_identical = False
-        self._refresh_layout()
         with torch.inference_mode(False):
+            self._refresh_layout()
             theta = self.source.expand(config.particles, -1).clone()
             rates = config.learning_rates or (torch.nan,) * config.particles
             self.register_buffer("theta", theta)
@@ -100,6 +100,7 @@ class Adapted(nn.Module):
             if self.config.num_classes:
                 self._begin_method(self.config.num_classes)
         self.totals, self.last = Totals(), None
+        self._warned_identical = False
 
     def particle(self, index: int) -> dict[str, Tensor]:
         """Adapted parameters of one particle, named as in the source model."""
@@ -135,6 +136,7 @@ class Adapted(nn.Module):
             proposal, work, moved = None, None, torch.zeros(self.config.particles, dtype=torch.bool)
             if usable.shape[0]:
                 engine = self._ready(usable)
+                self._begin_learning(engine.findings, usable.shape[0])
                 work = Step(engine, self._rules, self.theta, self.source, usable, int(self.step))
                 proposal = self.config.method.update(work, self._state("method"))
                 moved = self._apply_proposal(proposal, work.healthy)
@@ -214,7 +216,7 @@ class Adapted(nn.Module):
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
             if usable.shape[0]:
                 engine = self._ready(usable)
-                work = Step(engine, self._rules, self.theta, self.source, usable, int(self.step))
+                work = Step(engine, self._rules, self.theta, self.source, usable, int(self.step), learns=False)
                 logits = work.prediction(work.passes())
                 if batch.usable is None:
                     return logits
@@ -247,14 +249,17 @@ class Adapted(nn.Module):
                 raise ModelError(f"num_classes: got {known}, but the model has {findings.num_classes} outputs.")
             engine_class = ENGINES[self.config.engine]
             engine = engine_class(self.source_network, self.layout, findings, self.config.statistics)
-            engine.check_batch(x.shape[0])
             self._findings, self._engine = findings, engine
-            self.config = replace(self.config, num_classes=findings.num_classes)
-            if not known:
-                self._begin_method(findings.num_classes)
-            self._choose_learning_rates(x.shape[0])
-        self._engine.check_batch(x.shape[0])
         return self._engine
+
+    def _begin_learning(self, findings: Findings, batch: int) -> None:
+        """What only the first batch to learn from can tell: the method's state and the learning rates."""
+        if not int(self.classes):
+            self._begin_method(findings.num_classes)
+        if bool(self.learning_rates.isnan().any()):
+            self._choose_learning_rates(findings, batch)
+        if self.config.num_classes is None:
+            self.config = replace(self.config, num_classes=findings.num_classes)
 
     def _begin_method(self, num_classes: int) -> None:
         self._buffers["classes"] = torch.tensor(num_classes)
@@ -268,13 +273,9 @@ class Adapted(nn.Module):
             raise ConfigError("freeze: the adapter has not seen a batch yet; allowed after the first prediction.")
         return FoldedEngine(self.source_network, self.layout, self._findings, self.config.statistics)
 
-    def _choose_learning_rates(self, batch: int) -> None:
-        if self.config.learning_rates is None and not bool(self.learning_rates.isnan().any()):
-            self.config = replace(self.config, learning_rates=tuple(self.learning_rates.tolist()))
-        if self.config.learning_rates is not None or self._findings is None:
-            return
+    def _choose_learning_rates(self, findings: Findings, batch: int) -> None:
         batch = self.config.batch_size or batch
-        kind = family([self._findings.sites[layer].recipe for layer in self.config.layers])
+        kind = family([findings.sites[layer].recipe for layer in self.config.layers])
         base = reference_lr(kind, batch, self.config.method.single_image_lr_factor)
         multipliers = self.config.multipliers
         rates = tuple(
@@ -327,11 +328,11 @@ class Adapted(nn.Module):
         classes = state_dict.get("classes")
         if not isinstance(classes, Tensor) or not strict:
             raise StateError("state_dict: got no complete adaptation state; allowed is what state_dict() returned.")
-        trial = copy.copy(self)
-        trial._buffers = dict(self._buffers)
-        if int(classes):
-            trial._begin_method(int(classes))
-        expected = {name: b for name, b in trial._buffers.items() if b is not None}
+        if int(classes) and self._findings is not None and int(classes) != self._findings.num_classes:
+            raise StateError(
+                f"state_dict: it is of {int(classes)} classes; the model has {self._findings.num_classes}."
+            )
+        expected = self._expected_state(int(classes))
         wrong = sorted(expected.keys() ^ state_dict.keys())
         if wrong:
             raise StateError(f"state_dict: {wrong[0]!r} is missing or unknown; needed are {sorted(expected)}.")
@@ -343,33 +344,45 @@ class Adapted(nn.Module):
             if name == "theta" and not bool(got.isfinite().all()):
                 raise StateError("state_dict: 'theta' has non-finite values; allowed are finite ones.")
         with torch.inference_mode(False):
+            for name in [name for name in self._buffers if name not in expected]:
+                del self._buffers[name]
             for name, buffer in expected.items():
                 self._buffers[name] = state_dict[name].detach().to(buffer.device, copy=True)
         rates = None if bool(self.learning_rates.isnan().any()) else tuple(self.learning_rates.tolist())
         self.config = replace(self.config, num_classes=int(classes) or None, learning_rates=rates)
         return nn.modules.module._IncompatibleKeys([], [])
 
+    def _expected_state(self, classes: int) -> dict[str, Tensor]:
+        """Tensors of the names and shapes that a state of that many classes has; 0 is one before the first batch."""
+        trial = copy.copy(self)
+        begun = ("method_", "evidence_")
+        trial._buffers = {name: b for name, b in self._buffers.items() if not name.startswith(begun)}
+        if classes:
+            trial._begin_method(classes)
+        return {name: b for name, b in trial._buffers.items() if b is not None}
+
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> "Adapted":
         """``to``, ``cuda``, ``double``: moves the network and the state; particles never drop below float32."""
-        self.source_network._apply(fn)
-        for name, buffer in self._buffers.items():
-            if buffer is None:
-                continue
-            moved = fn(buffer)
-            low = moved.dtype in (torch.float16, torch.bfloat16)
-            self._buffers[name] = buffer.to(moved.device) if low or name == "learning_rates" else moved
-        self._refresh_layout()
+        with torch.inference_mode(False):
+            self.source_network._apply(fn)
+            for name, buffer in self._buffers.items():
+                if buffer is None:
+                    continue
+                moved = fn(buffer)
+                if moved.dtype in (torch.float16, torch.bfloat16):
+                    moved = buffer.to(moved.device, torch.float32)
+                self._buffers[name] = buffer.to(moved.device) if name == "learning_rates" else moved
+            self._refresh_layout()
         self._engine = None
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Adapted":
-        for tensor in (*self.source_network.parameters(), *self.source_network.buffers()):
-            memo[id(tensor)] = tensor
         twin = self.__class__.__new__(self.__class__)
         memo[id(self)] = twin
-        state = {key: value for key, value in self.__dict__.items() if key not in ("_engine", "last")}
-        twin.__dict__.update(copy.deepcopy(state, memo))
-        twin.__dict__.update(_engine=None, last=self.last)
+        apart = ("_engine", "last", "source_network")
+        with torch.inference_mode(False):
+            twin.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in apart}, memo))
+            twin.__dict__.update(_engine=None, last=self.last, source_network=share_structure(self.source_network))
         return twin
 
 

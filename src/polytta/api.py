@@ -1,7 +1,9 @@
 """``polytta.adapt`` and ``polytta.load``: from plain arguments to an adapter."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,6 +87,10 @@ def adapt(
     for name, value, least in (("num_classes", num_classes, 2), ("batch_size", batch_size, 1)):
         if value is not None:
             _whole_number(name, value, least)
+    if not _is_number(lr_spread) or not (lr_span is None or _is_number(lr_span)):
+        raise ConfigError(f"lr_spread, lr_span: got {lr_spread!r}, {lr_span!r}; allowed are numbers.")
+    if not isinstance(shared_noise, bool):
+        raise ConfigError(f"shared_noise: got {shared_noise!r}; allowed are True and False.")
     _one_of("engine", engine, ("auto", *ENGINES))
     _one_of("statistics", statistics, ("auto", "batch", "source"))
     _one_of("objective", objective, ("scaled", "literal"))
@@ -127,11 +133,12 @@ def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
     """
     tensors, header = read(Path(path))
     stored = dict(header["config"])
-    for part in ("method", "diversity"):
-        if part in changes:
-            stored[part] = {"name": "source" if part == "method" else "none"}
+    stand_ins = {"method": {"name": "source"}, "diversity": {"name": "none"}, "views": "none"}
+    stored.update({part: value for part, value in stand_ins.items() if part in changes})
     adapted = adapt(model, **{**arguments_from(stored), **changes})
     check_source(adapted, header, Path(path))
+    if "lr" in changes:
+        tensors["learning_rates"] = adapted.learning_rates
     adapted.load_state_dict({name: value.to(adapted.theta.device) for name, value in tensors.items()})
     adapted.config = replace(adapted.config, lr_origin=stored["lr_origin"])
     adapted.totals = Totals.from_plain(header["totals"])
@@ -144,7 +151,9 @@ def _explicit_rates(
     """Learning rates the user gave: one per particle is taken as it is, a common one is spread."""
     particles = len(optimizers)
     own = [optimizer.lr for optimizer in optimizers]
-    if lr is not None and not isinstance(lr, int | float):
+    if lr is not None and not _is_number(lr):
+        if isinstance(lr, str) or not isinstance(lr, Iterable) or not all(_is_number(value) for value in lr):
+            raise ConfigError(f"lr: got {lr!r}; allowed are a number, one per particle, or None.")
         rates = tuple(float(value) for value in lr)
         if len(rates) != particles:
             raise ConfigError(f"lr: got {len(rates)} values for {particles} particles; allowed are one, or one each.")
@@ -154,13 +163,19 @@ def _explicit_rates(
     elif any(value is None for value in own) and lr is None:
         raise ConfigError("optimizer: some have an lr and some have none; allowed are all or none, or lr=...")
     else:
-        common = [value if value is not None else float(lr if lr is not None else 0) for value in own]
+        if lr is not None and any(value is not None for value in own):
+            raise ConfigError(f"lr: got {lr!r} beside an optimizer with its own lr; allowed is one of the two.")
+        common = [float(lr) if value is None else value for value in own]  # type: ignore[arg-type]
         exact = each and all(value is not None for value in own)
         rates = tuple(value * (1.0 if exact else m) for value, m in zip(common, multipliers, strict=True))
         origin = "the optimizers' own lr" if exact else "lr, times each particle's multiplier"
-    if not all(0 <= rate < float("inf") for rate in rates):
+    if not all(0 <= rate < inf for rate in rates):
         raise ConfigError(f"lr: got {lr!r}; allowed are finite numbers >= 0.")
     return rates, origin
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _whole_number(argument: str, value: object, least: int) -> None:

@@ -1,5 +1,6 @@
 """The resolved settings of an adapter: everything a result depends on besides the model and the stream."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
@@ -28,7 +29,7 @@ class Config:
         views: versions of the batch particles learn from.
         aggregate: how K predictions become one.
         layers: names of the adapted norm layers.
-        engine: "folded" or "loop".
+        engine: "folded", "static" or "loop".
         statistics: what BatchNorm layers use, "batch" or "source".
         objective: "scaled" (each particle's own loss at full weight) or "literal" (1/K, as the paper prints it).
         seed: of all random numbers.
@@ -83,9 +84,9 @@ def arguments_from(stored: Mapping[str, Any]) -> dict[str, Any]:
             "diversity": _decode("diversity", stored["diversity"], DIVERSIFIERS),
             "optimizer": [_decode("optimizer", one, OPTIMIZERS) for one in stored["optimizers"]],
             "lr": rates if rates is None else list(rates),
-            "views": stored["views"],
+            "views": _stored_views(stored["views"]),
             "aggregate": stored["aggregate"],
-            "targets": [f"^{_escaped(name)}$" for name in stored["layers"]],
+            "targets": [f"^{re.escape(name)}$" for name in stored["layers"]],
             "exclude": None,
             "engine": stored["engine"],
             "statistics": stored["statistics"],
@@ -131,5 +132,7 @@ def _decode(argument: str, stored: Mapping[str, Any], known: Mapping[str, type[A
     return known[name](**settings)
 
 
-def _escaped(name: str) -> str:
-    return name.replace(".", r"\.")
+def _stored_views(name: str) -> str:
+    if name not in VIEWS:
+        raise StateError("views: the state was made with views a file cannot hold; pass views= to polytta.load.")
+    return name

@@ -1,6 +1,5 @@
 """From an adapter back to a plain module: for export, serving without adaptation, or comparison."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -9,6 +8,7 @@ from torch import Tensor, nn
 from polytta.aggregate import aggregate
 from polytta.errors import ConfigError
 from polytta.particles.folded import FoldedEngine, fold_batch
+from polytta.particles.probe import plain_attention
 from polytta.particles.sharing import share_structure, use_batch_statistics
 
 if TYPE_CHECKING:
@@ -23,34 +23,41 @@ class FrozenEnsemble(nn.Module):
     theta: Tensor
     engine: FoldedEngine
 
-    def __init__(self, engine: FoldedEngine, theta: Tensor, how: str, observed: Mapping[str, Tensor]) -> None:
+    def __init__(self, adapted: "Adapted", engine: FoldedEngine) -> None:
         super().__init__()
         self.network = engine.network
         self.__dict__["engine"] = engine
-        self.how = how
-        self.register_buffer("theta", theta.detach().clone())
-        self.observed = {name: value.clone() for name, value in observed.items()}
+        self.how = adapted.config.aggregate
+        self.views = adapted.config.views
+        self.register_buffer("theta", adapted.theta.detach().clone())
+        for name, value in adapted.evidence.items():
+            self.register_buffer(f"evidence_{name}", value.clone())
+        self.evidence_names = tuple(adapted.evidence)
 
     def forward(self, x: Tensor) -> Tensor:
         """Predicts."""
-        particles = self.theta.shape[0]
         self.engine.place(self.theta)
-        rows = fold_batch(x, particles).flatten(0, 1)
-        return aggregate(self.how, self.network(rows).unflatten(0, (particles, -1)), self.observed)
+        logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
+        return aggregate(self.how, logits, {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names})
+
+    def _logits(self, x: Tensor) -> Tensor:
+        particles = self.theta.shape[0]
+        with plain_attention():
+            return self.network(fold_batch(x, particles).flatten(0, 1)).unflatten(0, (particles, -1))
 
 
 def freeze(adapted: "Adapted", which: Which) -> nn.Module:
-    """A plain module that answers as the adapter would, and never changes.
+    """A plain module that answers as the adapter would, and never changes. Frozen weights are shared, not copied.
 
     Args:
         adapted: the adapter; it is left as it is.
         which: "merged" averages the particles' parameters into one model, "best" takes the particle with the most
-            evidence, a number takes that particle, all three returning logits; "ensemble" keeps all K folded into the
+            evidence, a number takes that particle, all three returning logits of the image as
+            it is, without views; "ensemble" keeps all K folded into the
             batch and returns log-probabilities.
     """
     if which == "ensemble":
-        engine = adapted.folded_engine()
-        return FrozenEnsemble(engine, adapted.theta, adapted.config.aggregate, adapted.evidence).eval()
+        return FrozenEnsemble(adapted, adapted.folded_engine()).eval()
     if which == "merged":
         vector = adapted.theta.mean(dim=0)
     elif which == "best" or (isinstance(which, int) and 0 <= which < adapted.config.particles):

@@ -7,14 +7,14 @@ tensors and settings, and that the model's own norm parameters are those the par
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
-from torch import Tensor
+from torch import Tensor, nn
 
 from polytta.errors import StateError
 
@@ -29,20 +29,20 @@ def save(adapted: "Adapted", path: Path) -> None:
     tensors = {name: value.detach().cpu().contiguous() for name, value in adapted.state_dict().items()}
     header = {
         "config": adapted.config.to_dict(),
-        "source": _digest({"source": adapted.source.cpu()}),
+        "source": _fingerprint(adapted.source_network),
         "totals": vars(adapted.totals),
     }
     text = json.dumps(header, sort_keys=True)
     metadata = {"format": FORMAT, "header": text, "digest": _digest(tensors, text)}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(to_bytes(tensors, metadata))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -65,11 +65,20 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def check_source(adapted: "Adapted", header: dict[str, Any], path: Path) -> None:
-    """Refuses particles that started from other weights."""
-    if header.get("source") != _digest({"source": adapted.source.cpu()}):
+    """Refuses particles that belong to another network."""
+    if header.get("source") != _fingerprint(adapted.source_network):
         raise StateError(
-            f"model: the state in {str(path)!r} started from other norm parameters; allowed is the same source model."
+            f"model: the state in {str(path)!r} belongs to a network with other weights; allowed is the same one."
         )
+
+
+def _fingerprint(network: nn.Module) -> str:
+    """Names, shapes and up to a thousand spread-out values of every tensor: fast on large models, and hard to meet."""
+    sampled = {}
+    for name, value in network.state_dict().items():
+        flat = value.detach().reshape(-1)
+        sampled[f"{name} {tuple(value.shape)}"] = flat[:: max(1, flat.numel() // 1000)].cpu()
+    return _digest(sampled)
 
 
 def _digest(tensors: dict[str, Tensor], text: str = "") -> str:

@@ -7,7 +7,7 @@ done) and joins the rooms: views make passes, the engine runs them, the diversif
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from polytta.diversity import Diversifier, Objective
-from polytta.methods.base import Method, Pass, Selection, State, any_selected
+from polytta.methods.base import Method, Pass, Selection, any_selected
 from polytta.particles import Engine
 from polytta.particles.folded import fold_batch
 from polytta.views import Views
@@ -42,13 +42,25 @@ class Step:
         theta: (K, P) particles.
         source: (P,) source parameters.
         x: (B, ...) usable images.
+        learns: whether this step may learn, or only predicts.
         index: number of the step in the stream; random numbers depend on it alone, so a resumed stream draws the same.
     """
 
-    def __init__(self, engine: Engine, rules: Rules, theta: Tensor, source: Tensor, x: Tensor, index: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        rules: Rules,
+        theta: Tensor,
+        source: Tensor,
+        x: Tensor,
+        index: int,
+        *,
+        learns: bool = True,
+    ) -> None:
         self.engine = engine
         self.rules = rules
-        self.theta = theta.detach().requires_grad_(rules.method.adapts)
+        self.learns = learns and rules.method.adapts
+        self.theta = theta.detach().requires_grad_(self.learns)
         self.source = source
         self.x = x
         self.index = index
@@ -60,15 +72,14 @@ class Step:
         self.measures: dict[str, Tensor] = {}
         self.healthy = torch.ones(self.particles, dtype=torch.bool, device=theta.device)
 
-    def passes(self, theta: Tensor | None = None) -> list[Pass]:
-        """One differentiable pass per view."""
-        at = self.theta if theta is None else theta
+    def passes(self) -> list[Pass]:
+        """One differentiable pass per view; only the views a prediction needs when nothing is to be learnt."""
         made = []
-        for view, images in enumerate(self.rules.views.of(self.x)):
+        for view, images in enumerate(self.rules.views.of(self.x, to_predict=not self.learns)):
             folded = fold_batch(images, self.particles)
-            if self.rules.diversifier.needs_input_gradient and self.rules.method.adapts:
+            if self.learns and self.rules.diversifier.needs_input_gradient:
                 folded = folded.clone().requires_grad_()
-            made.append(self._run(Pass(at, folded, folded, view=view)))
+            made.append(self._run(self.theta, folded, None, view))
         return made
 
     def prediction(self, passes: Sequence[Pass]) -> Tensor:
@@ -90,13 +101,10 @@ class Step:
             where = None
         if grad and where is not None:
             where = self._with_partners(where)
-        changed = replace(near, where=where)
-        changed = changed if x is None else replace(changed, x=x)
-        changed = changed if theta is None else replace(changed, theta=theta)
         with torch.set_grad_enabled(grad):
-            return self._run(changed)
+            return self._run(near.theta if theta is None else theta, near.x if x is None else x, where, near.view)
 
-    def descend(self, passes: Sequence[Pass], selections: Sequence[Selection], state: State) -> tuple[Tensor, Tensor]:
+    def descend(self, passes: Sequence[Pass], selections: Sequence[Selection]) -> tuple[Tensor, Tensor]:
         """Direction (K, P) of the diversified objective, and the losses (K,)."""
         theta = passes[0].theta
         active = any_selected(selections)
@@ -128,6 +136,7 @@ class Step:
     def _again(self, near: Pass, x: Tensor, needed: Tensor) -> Pass:
         # Fewer rows would change batch statistics, so those see again what they saw.
         where = near.where if self.engine.uses_batch_statistics else needed
+        self.backward_samples = self.backward_samples + needed.sum()
         return self.forward(near, x=x, where=where, grad=True)
 
     def _with_partners(self, where: Tensor) -> Tensor | None:
@@ -137,16 +146,19 @@ class Step:
             return None
         return where.any(dim=0, keepdim=True).expand_as(where) if compared == "selected" else where
 
-    def _run(self, wanted: Pass) -> Pass:
-        count = self.particles * wanted.x.shape[1] if wanted.where is None else wanted.where.sum()
-        self.forward_samples = self.forward_samples + count
-        with _twice_differentiable() if self.rules.diversifier.differentiates_twice else nullcontext():
-            logits = self.engine.logits(wanted.theta, wanted.x, wanted.where)
-        return replace(wanted, logits=finite_rows(logits))
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int) -> Pass:
+        self.forward_samples = self.forward_samples + (x.shape[0] * x.shape[1] if where is None else where.sum())
+        twice = self.learns and self.rules.diversifier.differentiates_twice(x)
+        with _twice_differentiable() if twice else nullcontext():
+            logits = self.engine.logits(theta, x, where)
+        return Pass(theta, x, finite_rows(logits), where, view)
 
 
 def finite_rows(logits: Tensor) -> Tensor:
-    """Rows with a non-finite logit become zeros, that is a uniform prediction, and carry no gradient."""
+    """Rows with a non-finite logit become zeros, that is a uniform prediction.
+
+    What overflowed inside the network may still spoil the gradient; then ``Step.healthy`` keeps the particle in place.
+    """
     return torch.where(logits.isfinite().all(dim=-1, keepdim=True), logits, torch.zeros_like(logits))
 
 

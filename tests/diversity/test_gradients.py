@@ -202,3 +202,14 @@ def test_a_particle_that_kept_nothing_is_a_fixed_reference() -> None:
     wide = direction(adapted, SVGD(bandwidth=1e6), x, method)
     assert torch.allclose(wide[0], plain[0], atol=1e-6)
     assert not direction(adapted, SVGD(bandwidth="median", anchor=0.1), x, method)[1:].any()
+
+
+def test_half_precision_takes_second_derivatives_because_differences_lose_their_digits() -> None:
+    x = torch.zeros(1, 1, 3, 8, 8)
+    assert not Grad().differentiates_twice(x)
+    assert Grad().differentiates_twice(x.bfloat16())
+    assert Grad().differentiates_twice(x.half())
+    assert Grad(solver="exact").differentiates_twice(x)
+    assert not Grad(solver="fast").differentiates_twice(x.half())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert Grad().differentiates_twice(x)

@@ -106,7 +106,7 @@ def test_reference_learning_rates() -> None:
     [
         ("rmsprop", "optimizer: got 'rmsprop'; allowed are"),
         (["sgd", "adam"], "got 2 for 3 particles"),
-        (SGD(lr=-1.0), r"lr=-1.0\); allowed is lr >= 0"),
+        (SGD(lr=-1.0), r"lr=-1.0\); allowed is a finite lr >= 0"),
         (SGD(momentum=1.5), "0 <= momentum < 1"),
         (Adam(eps=0.0), "eps > 0"),
         (AdamW(decay_to="home"), "decay_to 'source' or 'zero'"),

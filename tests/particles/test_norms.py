@@ -50,9 +50,9 @@ class OwnLayerNorm2d(nn.LayerNorm):
 
 
 def test_user_norms_are_recognised_by_what_they_compute() -> None:
-    rms = recognise("n", OwnRMSNorm(6), (torch.randn(2, 4, 6),))
+    rms = recognise("n", OwnRMSNorm(6), torch.randn(2, 4, 6))
     assert (rms.kind, rms.channel_first, rms.eps) == ("rms", False, 1e-4)
-    fused = recognise("n", OwnLayerNorm2d(6), (torch.randn(2, 6, 4, 5),))
+    fused = recognise("n", OwnLayerNorm2d(6), torch.randn(2, 6, 4, 5))
     assert (fused.kind, fused.channel_first) == ("layer", True)
     assert isinstance(fused.post[0], nn.SiLU)
 
@@ -118,3 +118,64 @@ def test_unadapted_batch_norms_use_batch_statistics_too() -> None:
     assert not torch.allclose(
         polytta.adapt(model, "norm").predict(moved), polytta.adapt(model, "source").predict(moved)
     )
+
+
+def test_batch_norm_without_running_statistics_keeps_particles_apart() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, track_running_stats=False), nn.SiLU(), nn.Flatten())
+    model = nn.Sequential(model, nn.Linear(144, 5)).double().eval()
+    runs = []
+    for engine in ("loop", "folded", "static"):
+        adapted = polytta.adapt(model, "tent", statistics="source", lr=0.1, exclude=None, engine=engine)
+        runs.append(torch.stack([adapted(x) for x in small_stream(6, 4)]))
+    assert torch.allclose(runs[0], runs[1], atol=1e-10)
+    assert torch.allclose(runs[0], runs[2], atol=1e-10)
+
+
+def test_the_image_size_may_change_along_a_stream() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5))
+    for engine in ("folded", "loop"):
+        adapted = polytta.adapt(model, "tent", exclude=None, lr=0.01, engine=engine)
+        assert adapted(torch.randn(2, 3, 3, 3)).shape == (2, 5)
+        assert adapted(torch.randn(1, 3, 16, 16)).shape == (1, 5)
+        with pytest.raises(InputError, match=r"one value per channel|more than 1 value per channel"):
+            adapted(torch.randn(1, 3, 3, 3))
+
+
+class HeldInAList(nn.Module):
+    """Calls a registered norm layer through a plain list, past any replacement."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.head = nn.LayerNorm(6), nn.LayerNorm(6), nn.Linear(6, 3)
+        self.kept = [self.first]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.second(self.kept[0](x)))
+
+
+class CalledByName(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.head = nn.BatchNorm1d(6), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.norm(input=x))
+
+
+def tied() -> nn.Module:
+    model = nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 6), nn.LayerNorm(6), nn.Linear(6, 3))
+    model[2].weight = model[0].weight
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (HeldInAList(), "'first' is called in a way that its replacement does not see"),
+        (CalledByName(), "'norm' is called with 0 positional and 1 named arguments"),
+        (tied(), "'0' and '2' share one parameter"),
+    ],
+)
+def test_layers_that_would_be_missed_are_refused(model: nn.Module, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        polytta.adapt(model, "tent", exclude=None)(torch.randn(4, 6))

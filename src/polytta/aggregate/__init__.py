@@ -18,7 +18,7 @@ def check_aggregate(name: str) -> None:
 
 
 def aggregate(name: str, logits: Tensor, observed: Mapping[str, Tensor]) -> Tensor:
-    """Combines particles; ``observed`` is the evidence so far."""
-    if name == "evidence":
+    """Combines particles; ``observed`` is the evidence so far, empty before the first batch."""
+    if name == "evidence" and observed:
         return evidence.combine(observed, logits)
     return mean_logits(logits) if name == "logits" else mean_probs(logits)

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from polytta.diversity.input_gradients import mean_cosine
 from polytta.methods.base import Pass, Selection
 
 
@@ -58,6 +59,13 @@ class Objective:
             total = total + self.weighted(made, selection).sum(dim=1) / selection.mask.sum(dim=1).clamp(min=1)
         return total if self.penalty is None else total + self.penalty
 
+    def note_input_gradients(self, gradients: Tensor, mask: Tensor) -> None:
+        """Remembers, for the report, how alike the particles' input gradients are; views are averaged."""
+        cosine = mean_cosine(gradients, mask) / len(self.passes)
+        self.measures["input_gradient_cosine"] = (
+            self.measures.get("input_gradient_cosine", torch.zeros_like(cosine)) + cosine
+        )
+
     def gradient(self, value: Tensor, *, retain_graph: bool = False) -> Tensor:
         """(K, P) gradient of a scalar."""
         return torch.autograd.grad(value, self.theta, retain_graph=retain_graph)[0]
@@ -70,9 +78,8 @@ class Diversifier(ABC):
     needs_input_gradient: ClassVar[bool] = False
     """Whether passes must be differentiable with respect to the images."""
 
-    @property
-    def differentiates_twice(self) -> bool:
-        """Whether passes need a second derivative, which fused attention does not have."""
+    def differentiates_twice(self, x: Tensor) -> bool:
+        """Whether passes over ``x`` need a second derivative, which fused attention does not have."""
         return False
 
     @property

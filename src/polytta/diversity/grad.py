@@ -20,13 +20,14 @@ difference does.
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from polytta.diversity.base import Diversifier, Objective
-from polytta.diversity.input_gradients import alignment, mean_cosine
+from polytta.diversity.input_gradients import alignment
 from polytta.errors import ConfigError
 from polytta.methods.base import Pass, Selection
 
@@ -54,8 +55,8 @@ class Grad(Diversifier):
 
     def validate(self) -> None:
         """λ must not be negative and the choices be known."""
-        if not self.weight >= 0:
-            raise ConfigError(f"diversity: Grad(weight={self.weight}); allowed is weight >= 0.")
+        if not 0 <= self.weight < inf:
+            raise ConfigError(f"diversity: Grad(weight={self.weight}); allowed is a finite weight >= 0.")
         for field, allowed in (
             ("form", ("dot", "l2", "cosine")),
             ("scale", ("share", "literal")),
@@ -65,16 +66,16 @@ class Grad(Diversifier):
             if getattr(self, field) not in allowed:
                 raise ConfigError(f"diversity: Grad({field}={getattr(self, field)!r}); allowed are {list(allowed)}.")
 
-    @property
-    def differentiates_twice(self) -> bool:
-        """Whether passes need a second derivative."""
-        return self.solver == "exact" or (self.solver == "auto" and torch.is_autocast_enabled())
+    def differentiates_twice(self, x: Tensor) -> bool:
+        """Whether passes over ``x`` need a second derivative."""
+        half = x.dtype in (torch.float16, torch.bfloat16) or torch.is_autocast_enabled(x.device.type)
+        return self.solver == "exact" or (self.solver == "auto" and half)
 
     def direction(self, objective: Objective, losses: Tensor) -> Tensor:
         """Loss gradient plus repulsion."""
         if objective.particles == 1:
             return objective.gradient(losses.sum())
-        solve = self._exact if self.differentiates_twice else self._fast
+        solve = self._exact if self.differentiates_twice(objective.passes[0].x) else self._fast
         descent = torch.zeros_like(objective.theta)
         repulsion = torch.zeros_like(objective.theta)
         for made, selection in zip(objective.passes, objective.selections, strict=True):
@@ -97,7 +98,7 @@ class Grad(Diversifier):
         counts = selection.mask.sum(dim=1).clamp(min=1)
         descent = objective.gradient((per_particle / counts).sum(), retain_graph=True)
         gradients = torch.autograd.grad(per_particle.sum(), made.x, create_graph=True)[0]
-        objective.measures["input_gradient_cosine"] = mean_cosine(gradients.detach(), selection.mask)
+        objective.note_input_gradients(gradients.detach(), selection.mask)
         omega = alignment(gradients, selection.mask, self.form)
         return descent, torch.autograd.grad(omega, objective.theta)[0]
 
@@ -106,7 +107,7 @@ class Grad(Diversifier):
         per_particle = objective.weighted(made, selection).sum(dim=1)
         retain = objective.penalty is not None
         base, gradients = torch.autograd.grad(per_particle.sum(), (objective.theta, made.x), retain_graph=retain)
-        objective.measures["input_gradient_cosine"] = mean_cosine(gradients, selection.mask)
+        objective.note_input_gradients(gradients, selection.mask)
         with torch.enable_grad():
             leaf = gradients.detach().requires_grad_()
             towards = torch.autograd.grad(alignment(leaf, selection.mask, self.form), leaf)[0]
@@ -125,6 +126,7 @@ def _step_size(x: Tensor, towards: Tensor) -> Tensor:
     """
     share = 1e-8 if x.dtype == torch.float64 else 1e-4
     largest = towards.flatten(2).norm(dim=2).amax(dim=1)
-    size = x.detach().flatten(2).norm(dim=2).mean(dim=1).clamp(min=1e-6)
+    pixels = x[0, 0].numel()
+    size = x.detach().flatten(2).norm(dim=2).mean(dim=1).clamp(min=0.1 * pixels**0.5)  # a flat image has no size
     epsilon = torch.where(largest > 0, share * size / largest.clamp(min=1e-30), torch.zeros_like(size))
     return epsilon.reshape(-1, *[1] * (x.dim() - 1))

@@ -21,12 +21,19 @@ def alignment(gradients: Tensor, mask: Tensor, form: str) -> Tensor:
         dots = dots / (norms.unsqueeze(0) * norms.unsqueeze(1))
     elif form == "l2":
         dots = 2 * dots - squares.unsqueeze(0) - squares.unsqueeze(1)
-    both = mask.unsqueeze(0) & mask.unsqueeze(1)
-    both = both & ~torch.eye(particles, dtype=torch.bool, device=mask.device).unsqueeze(2)
+    both = _shared(mask)
     means = torch.where(both, dots, torch.zeros_like(dots)).sum(dim=2) / both.sum(dim=2).clamp(min=1)
     return means.sum() / (particles * (particles - 1))
 
 
 def mean_cosine(gradients: Tensor, mask: Tensor) -> Tensor:
-    """Mean cosine between particles' input gradients, for reports."""
-    return alignment(gradients, mask, "cosine")
+    """Mean cosine between input gradients over the pairs of particles that share a sample, for reports."""
+    particles = gradients.shape[0]
+    sharing = _shared(mask).any(dim=2).sum().clamp(min=1)
+    return alignment(gradients, mask, "cosine") * (particles * (particles - 1)) / sharing
+
+
+def _shared(mask: Tensor) -> Tensor:
+    """(K, K, B) samples that two different particles both kept."""
+    others = ~torch.eye(mask.shape[0], dtype=torch.bool, device=mask.device)
+    return mask.unsqueeze(0) & mask.unsqueeze(1) & others.unsqueeze(2)

@@ -8,7 +8,7 @@ A particle that kept nothing is a fixed reference for the others.
 """
 
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 from typing import ClassVar, Literal
 
 import torch
@@ -43,10 +43,10 @@ class KL(Diversifier):
 
     def validate(self) -> None:
         """λ must not be negative, the floor a probability."""
-        if not self.weight >= 0 or not 0 < self.smallest_prob < 1:
+        if not 0 <= self.weight < inf or not 0 < self.smallest_prob < 1:
             raise ConfigError(
                 f"diversity: KL(weight={self.weight}, smallest_prob={self.smallest_prob}); "
-                "allowed are weight >= 0 and 0 < smallest_prob < 1."
+                "allowed are finite weight >= 0 and 0 < smallest_prob < 1."
             )
         if self.samples not in ("selected", "all"):
             raise ConfigError(f"diversity: KL(samples={self.samples!r}); allowed are 'selected' and 'all'.")

@@ -12,7 +12,7 @@ mean of their gradients, so different random numbers alone never part them: they
 """
 
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 from typing import ClassVar, Literal
 
 import torch
@@ -43,9 +43,11 @@ class SVGD(Diversifier):
 
     def validate(self) -> None:
         """The bandwidth must be positive, the anchor not negative."""
-        numeric = isinstance(self.bandwidth, int | float)
-        if (numeric and not self.bandwidth > 0) or (not numeric and self.bandwidth != "median"):  # type: ignore[operator]
-            raise ConfigError(f"diversity: SVGD(bandwidth={self.bandwidth!r}); allowed are numbers > 0 and 'median'.")
+        numeric = isinstance(self.bandwidth, int | float) and not isinstance(self.bandwidth, bool)
+        if not (0 < self.bandwidth < inf if numeric else self.bandwidth == "median"):  # type: ignore[operator]
+            raise ConfigError(
+                f"diversity: SVGD(bandwidth={self.bandwidth!r}); allowed are finite numbers > 0 and 'median'."
+            )
         if self.kernel not in ("rbf", "over_h") or self.distance not in ("sum", "mean"):
             raise ConfigError(
                 f"diversity: SVGD(kernel={self.kernel!r}, distance={self.distance!r}); "

@@ -29,6 +29,12 @@ class Screened:
         return 0 if self.usable is None else int((~self.usable).sum())
 
 
+def require_images(who: str, x: Tensor) -> None:
+    """Raises InputError unless ``x`` is a batch of images with height and width."""
+    if x.dim() != 4:
+        raise InputError(f"x: {who} got shape {tuple(x.shape)}; allowed are images (B, C, H, W).")
+
+
 def screen(x: object, dtype: torch.dtype, device: torch.device) -> Screened:
     """Checks a batch and finds the images with non-finite or absurdly large values.
 
@@ -49,9 +55,9 @@ def screen(x: object, dtype: torch.dtype, device: torch.device) -> Screened:
         raise InputError(f"x: got a tensor on {x.device}; allowed is the model's device, {device}.")
     x = x.detach()
     x = x.clone() if x.is_inference() else x
-    in_range = x.abs() <= LARGEST_VALUE
     # torch's GroupNorm backward crashes the process on channels-last CPU tensors with fewer images than threads.
     x = x.to(dtype).contiguous() if device.type == "cpu" else x.to(dtype)
+    in_range = x.abs() <= min(LARGEST_VALUE, torch.finfo(dtype).max)
     if bool(in_range.all()):
         return Screened(x, None)
     return Screened(torch.where(in_range, x, torch.zeros_like(x)), in_range.flatten(1).all(dim=1))

@@ -94,8 +94,8 @@ class Context(Beginning, Protocol):
 
     log_classes: float
 
-    def passes(self, theta: Tensor | None = None) -> list[Pass]:
-        """One differentiable pass per view of the batch, at ``theta`` (default: the current particles)."""
+    def passes(self) -> list[Pass]:
+        """One differentiable pass per view of the batch, at the current particles."""
 
     def prediction(self, passes: Sequence[Pass]) -> Tensor:
         """(K, B, C) logits that the answer is made from, given one pass per view."""
@@ -104,7 +104,7 @@ class Context(Beginning, Protocol):
                 statistics_of_all: bool = False, grad: bool = False) -> Pass:  # fmt: skip
         """Another pass like ``near`` with other images, other parameters, or for some pairs only."""
 
-    def descend(self, passes: Sequence[Pass], selections: Sequence[Selection], state: State) -> tuple[Tensor, Tensor]:
+    def descend(self, passes: Sequence[Pass], selections: Sequence[Selection]) -> tuple[Tensor, Tensor]:
         """Direction (K, P) of the diversified objective over the selected samples, and the particles' losses (K,)."""
 
     def generator(self, particle: int, view: int) -> torch.Generator:
@@ -150,7 +150,7 @@ class Method(ABC):
         """One step: predict, select, descend."""
         passes = context.passes()
         selections, state = self.select_all(context, passes, state)
-        direction, losses = context.descend(passes, selections, state)
+        direction, losses = context.descend(passes, selections)
         moves = any_selected(selections)
         return Proposal(context.prediction(passes), selections, direction, moves, state=state, losses=losses)
 

@@ -42,7 +42,7 @@ class DeYO(Method):
 
     def validate(self) -> None:
         """Thresholds must make sense and the shuffle be known."""
-        if self.entropy_threshold <= 0 or self.margin <= 0 or not -1 <= self.plpd_threshold <= 1:
+        if not (self.entropy_threshold > 0 and self.margin > 0 and -1 <= self.plpd_threshold <= 1):
             raise ConfigError(
                 f"method: DeYO(entropy_threshold={self.entropy_threshold}, plpd_threshold={self.plpd_threshold}, "
                 f"margin={self.margin}) is not allowed; entropy_threshold and margin must be > 0, "
@@ -69,4 +69,10 @@ class DeYO(Method):
     def _shuffled(self, context: Context, made: Pass) -> Tensor:
         shuffle = self.shuffle if callable(self.shuffle) else SHUFFLES[self.shuffle]()
         images = made.x.detach()
-        return torch.stack([shuffle(images[k], context.generator(k, made.view)) for k in range(context.particles)])
+        moved = [shuffle(images[k], context.generator(k, made.view)) for k in range(context.particles)]
+        if any(one.shape != images.shape[1:] for one in moved):
+            raise ConfigError(
+                f"method: DeYO's shuffle turns {tuple(images.shape[1:])} into {tuple(moved[0].shape)}; "
+                "allowed is the same shape."
+            )
+        return torch.stack(moved)

@@ -41,7 +41,7 @@ class EATA(Method):
 
     def validate(self) -> None:
         """Thresholds must be positive, the weight not negative."""
-        if self.margin <= 0 or self.redundancy <= 0 or self.fisher_weight < 0:
+        if not (self.margin > 0 and self.redundancy > 0 and self.fisher_weight >= 0):
             raise ConfigError(
                 f"method: EATA(margin={self.margin}, redundancy={self.redundancy}, fisher_weight={self.fisher_weight}) "
                 "is not allowed; margin and redundancy must be > 0 and fisher_weight >= 0."

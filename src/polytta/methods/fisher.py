@@ -20,18 +20,20 @@ from polytta.particles.targets import norm_layers
 
 def estimate_fisher(model: nn.Module, batches: Iterable[Tensor]) -> dict[str, Tensor]:
     """{parameter name: Fisher information} for ``EATA(fisher=...)``; ``model`` is not changed."""
-    network = share_structure(unwrap(model))
-    use_batch_statistics(network)
-    layout = Layout.of(network, norm_layers(network))
-    parameters = [network.get_parameter(slot.name).requires_grad_() for slot in layout.slots]
-    total = [torch.zeros_like(parameter) for parameter in parameters]
-    count = 0
     with torch.inference_mode(False), torch.enable_grad():
+        network = share_structure(unwrap(model))
+        use_batch_statistics(network)
+        layout = Layout.of(network, norm_layers(network))
+        parameters = [network.get_parameter(slot.name).requires_grad_() for slot in layout.slots]
+        total = [torch.zeros_like(parameter) for parameter in parameters]
+        count = 0
         for x in batches:
             logits = network(x.clone() if x.is_inference() else x)
             loss = F.cross_entropy(logits, logits.argmax(dim=1))
-            for summed, gradient in zip(total, torch.autograd.grad(loss, parameters), strict=True):
-                summed += gradient.square()
+            gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+            for summed, gradient in zip(total, gradients, strict=True):
+                if gradient is not None:
+                    summed += gradient.square()
             count += 1
     if count == 0:
         raise ConfigError("batches: got none; allowed is any iterable with at least one batch of clean images.")

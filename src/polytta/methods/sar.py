@@ -55,7 +55,7 @@ class SAR(Method):
 
     def validate(self) -> None:
         """Radii and thresholds must be positive."""
-        if self.margin <= 0 or self.rho < 0 or self.reset_below < 0:
+        if not (self.margin > 0 and self.rho >= 0 and self.reset_below >= 0):
             raise ConfigError(
                 f"method: SAR(margin={self.margin}, rho={self.rho}, reset_below={self.reset_below}) is not allowed; "
                 "margin must be > 0, rho and reset_below >= 0."
@@ -77,7 +77,7 @@ class SAR(Method):
         """Ascend to the perturbed point, descend with its gradient."""
         first = context.passes()
         reliable, _ = self.select_all(context, first, state)
-        ascent, _ = context.descend(first, reliable, state)
+        ascent, _ = context.descend(first, reliable)
         norm = ascent.norm(dim=1, keepdim=True)
         perturbed = (context.theta + self.rho * ascent / (norm + 1e-12)).requires_grad_()
         whole_batch = self.second_pass == "all"
@@ -86,7 +86,7 @@ class SAR(Method):
             for made, kept in zip(first, reliable, strict=True)
         ]
         still = [self._still_reliable(context, again, kept) for again, kept in zip(second, reliable, strict=True)]
-        direction, losses = context.descend(second, still, state)
+        direction, losses = context.descend(second, still)
         moves = any_selected(still)
         average = self._moving_average(state["entropy_average"], second, still)
         resets = average < self.reset_below

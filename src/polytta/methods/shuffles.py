@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from polytta.guard import require_images
+
 Shuffle = Callable[[Tensor, torch.Generator], Tensor]
 
 
@@ -20,6 +22,7 @@ def permute_tiles(x: Tensor, order: Tensor) -> Tensor:
         x: (B, C, H, W); H and W are brought to a multiple of the grid by resizing, and back.
         order: (B, n·n) permutations.
     """
+    require_images("DeYO's shuffle", x)
     side = round(order.shape[1] ** 0.5)
     batch, channels, height, width = x.shape
     fitted = (max(height // side, 1) * side, max(width // side, 1) * side)
@@ -51,6 +54,7 @@ class PixelShuffle:
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """Shuffles the pixels."""
+        require_images("DeYO's shuffle", x)
         order = torch.randperm(x[0, 0].numel(), generator=generator).to(x.device)
         return x.flatten(2)[:, :, order].reshape(x.shape)
 
@@ -61,6 +65,7 @@ class CentreOcclusion:
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """Covers the centre; nothing is random."""
+        require_images("DeYO's shuffle", x)
         height, width = x.shape[-2:]
         covered = x.clone()
         centre = (slice(height // 4, height // 4 + height // 2), slice(width // 4, width // 4 + width // 2))

@@ -16,6 +16,10 @@ OptimizerSpec = str | Optimizer
 
 def resolve_optimizers(spec: OptimizerSpec | Sequence[OptimizerSpec], particles: int) -> tuple[Optimizer, ...]:
     """One optimizer per particle from one spec or K of them."""
+    if not isinstance(spec, str | Optimizer | Sequence):
+        raise ConfigError(
+            f"optimizer: got {spec!r}; allowed are {sorted(OPTIMIZERS)}, polytta.optim objects, or K of them."
+        )
     specs = [spec] * particles if isinstance(spec, str | Optimizer) else list(spec)
     if len(specs) != particles:
         raise ConfigError(

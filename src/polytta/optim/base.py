@@ -7,6 +7,7 @@ hyper-parameters are moved together; a particle that takes no step keeps its par
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
 from torch import Tensor
@@ -55,8 +56,8 @@ class Optimizer(ABC):
 
     def validate(self) -> None:
         """Raises ConfigError when a field has a value that is not allowed."""
-        if self.lr is not None and not self.lr >= 0:
-            raise ConfigError(f"optimizer: {type(self).__name__}(lr={self.lr}); allowed is lr >= 0.")
+        if self.lr is not None and not 0 <= self.lr < inf:
+            raise ConfigError(f"optimizer: {type(self).__name__}(lr={self.lr}); allowed is a finite lr >= 0.")
 
     @abstractmethod
     def step(self, rows: Rows) -> tuple[Tensor, Slots]:

@@ -48,7 +48,7 @@ class PopulationOptimizer:
             for name, values in new.items():
                 stepped[name] = stepped[name].index_copy(0, index, values)
         stepped["count"] = count
-        finite = moved.isfinite().all(dim=1)
+        finite = torch.stack([values.isfinite().all(dim=1) for values in (moved, *stepped.values())]).all(dim=0)
         keep = (moves & finite).unsqueeze(1)
         return (
             torch.where(keep, moved, theta),

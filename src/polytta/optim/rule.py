@@ -6,6 +6,8 @@ r"""The learning rate the public SAR and DeYO code uses, by model family and bat
 times a method's own factor at batch size 1 (SAR and DeYO double it). Found for SGD with momentum 0.9.
 """
 
+from math import inf
+
 from polytta.errors import ConfigError
 from polytta.particles.norms import NormRecipe
 
@@ -36,8 +38,8 @@ def lr_multipliers(particles: int, spread: float, span: float | None) -> tuple[f
     """
     if not 0 <= spread < 1:
         raise ConfigError(f"lr_spread: got {spread}; allowed is 0 <= lr_spread < 1.")
-    if span is not None and not span >= 1:
-        raise ConfigError(f"lr_span: got {span}; allowed is lr_span >= 1, or None.")
+    if span is not None and not 1 <= span < inf:
+        raise ConfigError(f"lr_span: got {span}; allowed is a finite lr_span >= 1, or None.")
     if particles == 1:
         return (1.0,)
     if span is not None:

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from polytta.errors import InputError
 from polytta.particles.layout import Layout
 from polytta.particles.norms import is_batch_norm
 from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, plain_attention
@@ -33,9 +32,12 @@ class Engine(ABC):
         self.layout = layout
         self.findings = findings
         self.network = share_structure(model)
-        batch_norms = [name for name, module in self.network.named_modules() if is_batch_norm(module)]
-        self.batch_norms = tuple(name for name in batch_norms if name in findings.sites)
-        self.uses_batch_statistics = bool(self.batch_norms) and statistics == "batch"
+        self.statistics_layers = tuple(
+            name
+            for name, module in self.network.named_modules()
+            if is_batch_norm(module) and (statistics == "batch" or getattr(module, "running_mean", None) is None)
+        )
+        self.uses_batch_statistics = bool(self.statistics_layers)
 
     def logits(self, theta: Tensor, x: Tensor, where: Tensor | None = None) -> Tensor:
         """Class logits of every particle.
@@ -52,17 +54,6 @@ class Engine(ABC):
         with plain_attention(), model_errors_as_input_errors(x[0]):
             out = self._run(theta, x, where)
         return out if out.dtype == torch.float64 else out.float()
-
-    def check_batch(self, batch: int) -> None:
-        """Batch statistics of a single value are no statistics."""
-        if not self.uses_batch_statistics:
-            return
-        for name in self.batch_norms:
-            if batch * self.findings.sites[name].values_per_channel == 1:
-                raise InputError(
-                    f"x: got a batch of 1, for which BatchNorm layer {name!r} has one value per channel; "
-                    "allowed are batches of >= 2, or adapt(..., statistics='source')."
-                )
 
     @abstractmethod
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor: ...

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from polytta.errors import ModelError
 from polytta.particles.engine import Engine, Statistics
 from polytta.particles.folded_norm import Fold, FoldedNorm
 from polytta.particles.layout import Layout
@@ -24,22 +25,27 @@ class FoldedEngine(Engine):
     def __init__(self, model: nn.Module, layout: Layout, findings: Findings, statistics: Statistics) -> None:
         super().__init__(model, layout, findings, statistics)
         self.fold = Fold()
+        self.stand_ins: list[FoldedNorm] = []
+        self._checked = False
         adapted = {slot.layer for slot in layout.slots}
         for name in findings.sites:
-            if name not in adapted and not (self.uses_batch_statistics and name in self.batch_norms):
+            of_batch = name in self.statistics_layers
+            if name not in adapted and not of_batch:
                 continue
             layer = self.network.get_submodule(name)
-            statistics_of_batch = self.uses_batch_statistics
-            stand_in = FoldedNorm(layer, findings.sites[name], self.fold, name, batch_statistics=statistics_of_batch)
+            stand_in = FoldedNorm(layer, findings.sites[name], self.fold, name, batch_statistics=of_batch)
             _replace_everywhere(self.network, layer, stand_in.eval())
+            self.stand_ins.append(stand_in)
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor:
         particles, batch = x.shape[:2]
         self.place(theta)
+        self.fold.partial = where is not None
         if where is None or self.static_shapes:
             self.fold.counts = None
             self.fold.mask = where if self.uses_batch_statistics else None
             out = self._forward(x.reshape(particles * batch, *x.shape[2:]))
+            self._check_all_were_called()
             return out.unflatten(0, (particles, batch))
         counts = tuple(where.sum(dim=1).tolist())
         if sum(counts) == 0:
@@ -48,6 +54,18 @@ class FoldedEngine(Engine):
         self.fold.counts = None if len(set(counts)) == 1 else counts
         kept = self._forward(x[where])
         return kept.new_zeros(particles, batch, kept.shape[1]).index_put((where,), kept)
+
+    def _check_all_were_called(self) -> None:
+        """A model may keep a layer in a plain list and call it there, past its stand-in."""
+        if self._checked:
+            return
+        missed = [stand_in.name for stand_in in self.stand_ins if not stand_in.called]
+        if missed:
+            raise ModelError(
+                f"model: norm layer {missed[0]!r} is called in a way that its replacement does not see (from a list or "
+                "a closure?); allowed are layers called as submodules, or engine='loop'."
+            )
+        self._checked = True
 
     def place(self, theta: Tensor) -> None:
         """Makes the norm layers use these (K, P) parameters."""

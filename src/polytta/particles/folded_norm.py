@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from polytta.errors import InputError
 from polytta.particles.probe import NormSite
 
 
@@ -16,12 +17,14 @@ class Fold:
     Attributes:
         particles: K.
         counts: rows per particle when they differ, particle by particle; None means equally many.
+        partial: whether these are only the samples that a filter left over.
         mask: (K, B), the samples that count for batch statistics; None means all.
         affine: per layer the particles' (K, ...) weight and bias.
     """
 
     particles: int = 1
     counts: tuple[int, ...] | None = None
+    partial: bool = False
     mask: Tensor | None = None
     affine: dict[str, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
 
@@ -61,6 +64,7 @@ class FoldedNorm(nn.Module):
         self.fold = fold
         self.name = name
         self.batch_statistics = batch_statistics
+        self.called = False
 
     def __getattr__(self, key: str) -> Tensor | nn.Module:
         try:
@@ -70,6 +74,7 @@ class FoldedNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The layer, each row with its own particle's affine."""
+        self.called = True
         recipe = self.site.recipe
         entering = x.dtype
         if recipe.in_float32:
@@ -120,7 +125,7 @@ class FoldedNorm(nn.Module):
 
     def _layer(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         recipe = self.site.recipe
-        eps = 1e-5 if recipe.eps is None else recipe.eps
+        eps = recipe.epsilon
         parts = x.split(self.fold.row_counts(x.shape[0]))
         shifts = [None] * len(parts) if bias is None else bias.unbind()
         return torch.cat(
@@ -136,16 +141,16 @@ class FoldedNorm(nn.Module):
         size, recipe = x.shape[0], self.site.recipe
         if torch.compiler.is_exporting():
             # A number of groups that depends on the batch would fix the batch size of an exported program.
-            eps = 1e-5 if recipe.eps is None else recipe.eps
+            eps = recipe.epsilon
             return self._affine_rows(F.group_norm(x, recipe.groups, None, None, eps), weight, bias)
         flat = x.reshape(1, size * x.shape[1], *x.shape[2:])
         scale = self.fold.rows(weight, size).reshape(-1)
         shift = None if bias is None else self.fold.rows(bias, size).reshape(-1)
-        eps = 1e-5 if recipe.eps is None else recipe.eps
+        eps = recipe.epsilon
         return F.group_norm(flat, size * recipe.groups, scale, shift, eps).reshape(x.shape)
 
     def _batch(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        eps = 1e-5 if self.site.recipe.eps is None else self.site.recipe.eps
+        eps = self.site.recipe.epsilon
         if not self.batch_statistics:
             mean, var = self.inner.running_mean, self.inner.running_var
             normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]
@@ -164,6 +169,11 @@ class FoldedNorm(nn.Module):
                 continue
             shift = None if bias is None else bias[k]
             if rows.numel() == rows.shape[1]:
+                if not self.fold.partial:
+                    raise InputError(
+                        f"x: got a batch of {rows.shape[0]}, for which BatchNorm layer {self.name!r} has one value per "
+                        "channel; allowed are batches of >= 2, or adapt(..., statistics='source')."
+                    )
                 parts.append((rows - rows).add(0.0 if shift is None else shift.reshape(1, -1, *[1] * (x.dim() - 2))))
             else:
                 parts.append(F.batch_norm(rows, None, None, weight[k], shift, training=True, eps=eps))

@@ -39,11 +39,18 @@ class Layout:
     def of(cls, network: nn.Module, layers: tuple[str, ...]) -> "Layout":
         """Collects weight and bias of the named layers, in the order given."""
         slots = []
+        owners: dict[int, str] = {}
         for layer in layers:
             module = network.get_submodule(layer)
             for kind in ("weight", "bias"):
                 parameter = getattr(module, kind, None)
                 if isinstance(parameter, nn.Parameter):
+                    if id(parameter) in owners:
+                        raise ModelError(
+                            f"model: norm layers {owners[id(parameter)]!r} and {layer!r} share one parameter; allowed "
+                            f"are layers of their own. Leave one out with exclude={layer!r}."
+                        )
+                    owners[id(parameter)] = layer
                     slots.append(Slot(layer, kind, tuple(parameter.shape), parameter.dtype))
         return cls(tuple(slots))
 

@@ -18,7 +18,7 @@ class LoopEngine(Engine):
 
     def __init__(self, model: nn.Module, layout: Layout, findings: Findings, statistics: Statistics) -> None:
         super().__init__(model, layout, findings, statistics)
-        if self.uses_batch_statistics:
+        if statistics == "batch":
             use_batch_statistics(self.network)
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor:
@@ -29,14 +29,15 @@ class LoopEngine(Engine):
                 continue
             full = theta.new_zeros(x.shape[1], self.findings.num_classes)
             if bool(where[k].any()):
-                kept = self._one(theta[k], x[k][where[k]])
+                kept = self._one(theta[k], x[k][where[k]], may_be_alone=True)
                 full = full.to(kept.dtype).index_put((where[k],), kept)
             rows.append(full)
         return torch.stack(rows)
 
-    def _one(self, vector: Tensor, x: Tensor) -> Tensor:
-        alone = x.shape[0] == 1 and self.uses_batch_statistics
-        # BatchNorm refuses a single value per channel; the same sample twice has the same mean and variance.
+    def _one(self, vector: Tensor, x: Tensor, *, may_be_alone: bool = False) -> Tensor:
+        # BatchNorm refuses a single value per channel. That is right for a whole batch; for the one sample that a
+        # filter left over, the same sample twice has the same mean and variance.
+        alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics
         given = x.repeat_interleave(2, dim=0) if alone else x
         out = torch.func.functional_call(self.network, self.layout.named(vector), (given,))
         return check_output(out, given.shape[0])[: x.shape[0]]

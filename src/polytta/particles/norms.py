@@ -8,7 +8,7 @@ none does, the layer is refused by name, because a wrong guess would be a silent
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,11 +58,16 @@ class NormRecipe:
     in_float32: bool = False
     post: tuple[nn.Module, ...] = ()
 
+    @property
+    def epsilon(self) -> float:
+        """eps as a number, for kernels that need one."""
+        return 1e-5 if self.eps is None else self.eps
+
     def normalize(self, x: Tensor) -> Tensor:
         """The layer without affine and post ("layer" and "rms" only; the others fuse it with their affine)."""
         moved = x.movedim(1, -1) if self.channel_first else x
         if self.kind == "layer":
-            out = F.layer_norm(moved, self.shape, None, None, 1e-5 if self.eps is None else self.eps)
+            out = F.layer_norm(moved, self.shape, None, None, self.epsilon)
         else:
             out = F.rms_norm(moved, self.shape, None, self.eps)
         return out.movedim(-1, 1) if self.channel_first else out
@@ -80,10 +85,9 @@ class NormRecipe:
             x = x.float()
         if self.kind == "batch":
             mean, var = getattr(module, "running_mean", None), getattr(module, "running_var", None)
-            eps = 1e-5 if self.eps is None else self.eps
-            out = F.batch_norm(x, mean, var, weight, bias, training=mean is None, eps=eps)
+            out = F.batch_norm(x, mean, var, weight, bias, training=mean is None, eps=self.epsilon)
         elif self.kind == "group":
-            out = F.group_norm(x, self.groups, weight, bias, 1e-5 if self.eps is None else self.eps)
+            out = F.group_norm(x, self.groups, weight, bias, self.epsilon)
         else:
             view = (-1, *[1] * (x.dim() - 2)) if self.channel_first else self.shape
             out = self.normalize(x) * weight.reshape(view)
@@ -111,11 +115,11 @@ def is_batch_norm(module: nn.Module) -> bool:
     return isinstance(module, _BatchNorm)
 
 
-def recognise(name: str, module: nn.Module, args: Sequence[object]) -> NormRecipe:
-    """The recipe of a layer, checked on the arguments it was really called with."""
-    if len(args) != 1 or not isinstance(args[0], Tensor):
-        raise ModelError(f"model: norm layer {name!r} is called with more than one tensor; exclude it.")
-    x = args[0].detach()
+def recognise(name: str, module: nn.Module, x: Tensor) -> NormRecipe:
+    """The recipe of a layer, checked on an input it was really called with."""
+    x = x.detach()
+    if not bool(x.isfinite().all()):
+        x = torch.randn_like(x)  # an overflow further up says nothing about this layer
     candidates = list(_candidates(module, x))
     if type(module) in _TORCH_CLASSES and candidates:
         return candidates[0]

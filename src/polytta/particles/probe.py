@@ -19,11 +19,10 @@ from polytta.particles.norms import NormRecipe, is_batch_norm, recognise
 
 @dataclass(frozen=True)
 class NormSite:
-    """A norm layer as it is really used: what it computes, where its batch is, and values per channel and sample."""
+    """A norm layer as it is really used: what it computes and where its batch is."""
 
     recipe: NormRecipe
     batch_dim: int
-    values_per_channel: int
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def probe(network: nn.Module, sample: Tensor, layers: tuple[str, ...], *, adapte
         network: the source network in evaluation mode.
         sample: one image, (1, ...).
         layers: norm layers to describe.
-        adapted: those of them that must be usable; the rest is described only if it has a batch.
+        adapted: those of them that must be called at all.
     """
     noise = torch.randn((2, *sample.shape[1:]), generator=torch.Generator().manual_seed(0)).to(sample)
     three = torch.cat([sample, noise])
@@ -69,7 +68,7 @@ def probe(network: nn.Module, sample: Tensor, layers: tuple[str, ...], *, adapte
             for big, small in zip(calls_three[name], calls_two[name], strict=True)
         ]
         usable = [site for site in found if site is not None]
-        if name in adapted and (len(usable) < len(found) or len({s.batch_dim for s in usable}) > 1):
+        if len(usable) < len(found) or len({s.batch_dim for s in usable}) > 1:
             raise ModelError(
                 f"model: norm layer {name!r} is applied to a tensor without one batch dimension of its own; "
                 f"leave it out with exclude={name!r}."
@@ -109,11 +108,15 @@ def _record(network: nn.Module, x: Tensor, layers: tuple[str, ...]) -> tuple[dic
     calls: dict[str, list[Tensor]] = {name: [] for name in layers}
 
     def remember(name: str) -> object:
-        def hook(_module: nn.Module, args: tuple[object, ...]) -> None:
-            if args and isinstance(args[0], Tensor):
-                calls[name].append(args[0])
+        def hook(_module: nn.Module, args: tuple[object, ...], named: dict[str, object]) -> None:
+            if named or len(args) != 1 or not isinstance(args[0], Tensor):
+                raise ModelError(
+                    f"model: norm layer {name!r} is called with {len(args)} positional and {len(named)} named "
+                    f"arguments; allowed is one tensor. Leave it out with exclude={name!r}."
+                )
+            calls[name].append(args[0])
 
-        return network.get_submodule(name).register_forward_pre_hook(hook)
+        return network.get_submodule(name).register_forward_pre_hook(hook, with_kwargs=True)
 
     handles = [remember(name) for name in layers]
     try:
@@ -130,7 +133,7 @@ def _site(name: str, module: nn.Module, big: Tensor, small: Tensor, *, check_row
     if len(grown) != 1 or big.shape[grown[0]] % 3 or big.shape[grown[0]] * 2 != small.shape[grown[0]] * 3:
         return None
     dim = grown[0]
-    recipe = recognise(name, module, (big,))
+    recipe = recognise(name, module, big)
     if dim != 0 and recipe.kind in ("batch", "group"):
         raise ModelError(f"model: norm layer {name!r} has its batch in dimension {dim}; allowed there is only 0.")
     if check_rows:
@@ -143,5 +146,4 @@ def _site(name: str, module: nn.Module, big: Tensor, small: Tensor, *, check_row
                 f"model: the samples of a batch mix or change order before norm layer {name!r}; "
                 "allowed are models that treat each sample by itself (BatchNorm aside)."
             )
-    per_sample = big.shape[dim] // 3 * (big[0].numel() // big.shape[1]) if recipe.kind == "batch" else 0
-    return NormSite(recipe, dim, per_sample)
+    return NormSite(recipe, dim)

@@ -78,6 +78,8 @@ def _at_or_after(name: str, stack: Sequence[str], block: str) -> bool:
 
 def _matching(argument: str, patterns: str | Sequence[str], found: Sequence[str]) -> tuple[str, ...]:
     """Layers named exactly, by dotted prefix, or by a regular expression found anywhere in the name."""
+    if not isinstance(patterns, str | Sequence) or not patterns:
+        raise ConfigError(f"{argument}: got {patterns!r}; allowed are names or regular expressions, or None.")
     matched: set[str] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         try:

@@ -30,8 +30,10 @@ class StepReport:
         loss: value of each particle's loss (0 where nothing was selected).
         stepped: whether the particle's parameters moved.
         reset: whether the particle returned to source.
-        forward_samples: (particle, image) pairs sent forward.
-        backward_samples: (particle, image) pairs whose loss was differentiated.
+        forward_samples: (particle, image) pairs whose logits were needed, over all passes; the static engine computes
+            the others too.
+        backward_samples: (particle, image) pairs whose loss was differentiated, over all passes; a second derivative
+            is not counted again.
         logits: (K, B', C) of the usable images, before the update.
         theta: (K, P) after the step.
         source: (P,).

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from polytta.errors import ConfigError
+from polytta.guard import require_images
 
 View = Callable[[Tensor], Tensor]
 
@@ -23,11 +24,13 @@ def unchanged(x: Tensor) -> Tensor:
 
 def horizontal_flip(x: Tensor) -> Tensor:
     """Left and right exchanged."""
+    require_images("horizontal_flip", x)
     return x.flip(-1)
 
 
 def vertical_flip(x: Tensor) -> Tensor:
     """Top and bottom exchanged."""
+    require_images("vertical_flip", x)
     return x.flip(-2)
 
 
@@ -50,10 +53,11 @@ class Views:
         if self.predict not in ("first", "mean"):
             raise ConfigError(f"views: predict={self.predict!r}; allowed are 'first' and 'mean'.")
 
-    def of(self, x: Tensor) -> list[Tensor]:
-        """All views of a batch."""
-        made = [view(x) for view in self.transforms]
-        for view, image in zip(self.transforms, made, strict=True):
+    def of(self, x: Tensor, *, to_predict: bool = False) -> list[Tensor]:
+        """All views of a batch, or only those that a prediction needs."""
+        wanted = self.transforms[:1] if to_predict and self.predict == "first" else self.transforms
+        made = [view(x) for view in wanted]
+        for view, image in zip(wanted, made, strict=True):
             if image.shape != x.shape:
                 raise ConfigError(
                     f"views: {view!r} turns {tuple(x.shape)} into {tuple(image.shape)}; allowed is the same shape."
@@ -81,7 +85,9 @@ def resolve_views(spec: str | Sequence[View] | Views) -> Views:
         if spec not in VIEWS:
             raise ConfigError(f"views: got {spec!r}; allowed are {sorted(VIEWS)}, callables, or polytta.views.Views.")
         resolved = VIEWS[spec]
+    elif isinstance(spec, Sequence):
+        resolved = Views(tuple(spec))  # type: ignore[arg-type]
     else:
-        resolved = Views(tuple(spec))
+        raise ConfigError(f"views: got {spec!r}; allowed are {sorted(VIEWS)}, callables, or polytta.views.Views.")
     resolved.validate()
     return resolved
