@@ -3,9 +3,9 @@
     python benchmarks/engines.py
 
 All variants of a table row take turns within one run, so that a slow moment of the machine hits them alike; a figure is
-the median over turns. Every sample is selected, the most expensive case. Run it through ``make bench``, which keeps the C
-library from handing memory back between steps: K particles make tensors K times as large, and with glibc's defaults
-their page faults cost up to a fifth of a step at batch 16.
+the median over turns. Every sample is selected, the most expensive case. Run it through ``make bench``, which keeps
+the C library from handing memory back between steps: K particles make tensors K times as large, and with glibc's
+defaults their page faults cost up to a fifth of a step at batch 16.
 """
 
 import statistics
