@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.program import ROOT, polytta, refusal
+from tests.cli.program import ROOT, polytta
 from tests.data.writers import mark_generated, write_image
 
 from polytta.cli import main
@@ -21,9 +21,11 @@ def test_status_lists_present_and_missing(tmp_path: Path) -> None:
     assert "Zenodo" in lines["cifar10-c"]
 
 
-def test_status_without_a_folder(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_without_a_folder_looks_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("POLYTTA_DATA", raising=False)
-    assert "POLYTTA_DATA" in refusal(capsys, "data", "status")
+    done = polytta("data", "status")
+    assert done.returncode == 0
+    assert f"missing              {ROOT / 'CIFAR-10-C'}" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """``polytta data status``."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 import tyro
 
 from polytta.data.datasets import status
+from polytta.data.datasets.roots import ENVIRONMENT
 
 
 @dataclass(frozen=True)
@@ -16,11 +18,11 @@ class Data:
     action: tyro.conf.Positional[Literal["status"]]
     """What to do."""
     root: Path | None = None
-    """Folder that holds the datasets; without it, the environment variable POLYTTA_DATA."""
+    """Folder that holds the datasets; without it, what POLYTTA_DATA names, or the current folder."""
 
     def run(self) -> None:
         """Prints one line per dataset."""
-        for dataset in status(self.root):
+        for dataset in status(self.root or os.environ.get(ENVIRONMENT) or Path.cwd()):
             state = f"present ({dataset.origin})" if dataset.present else "missing"
             where = "" if dataset.present else f"; get it from {dataset.source}"
             print(f"{dataset.name:<14}{state:<21}{dataset.path}{where}")
