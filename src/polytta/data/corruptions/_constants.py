@@ -12,28 +12,6 @@ ConstantSet = Literal["imagenet", "cifar"]
 Params = tuple[float, ...]
 SeverityTable = dict[str, tuple[Params, Params, Params, Params, Params]]
 
-COMMON_CORRUPTIONS: tuple[str, ...] = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-)
-EXTRA_CORRUPTIONS: tuple[str, ...] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-# The position in this tuple keys the random streams: append, never reorder.
-CORRUPTIONS: tuple[str, ...] = COMMON_CORRUPTIONS + EXTRA_CORRUPTIONS
-SEVERITIES: tuple[int, ...] = (1, 2, 3, 4, 5)
-
 IMAGENET: SeverityTable = {
     "gaussian_noise": ((0.08,), (0.12,), (0.18,), (0.26,), (0.38,)),
     "shot_noise": ((60,), (25,), (12,), (5,), (3,)),

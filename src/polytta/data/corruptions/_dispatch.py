@@ -5,14 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from polytta.data.corruption_names import CORRUPTIONS, SEVERITIES
 from polytta.data.corruptions import blur, digital, noise, spatter, weather
-from polytta.data.corruptions._constants import (
-    CONSTANT_SETS,
-    CORRUPTIONS,
-    SEVERITIES,
-    ConstantSet,
-    Params,
-)
+from polytta.data.corruptions._constants import CONSTANT_SETS, ConstantSet, Params
 from polytta.data.corruptions._filters import UInt8Array
 from polytta.data.corruptions._random import MAX_IMAGE_ID, MAX_SEED, ImageStreams
 from polytta.errors import InputError

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from tqdm import tqdm
 
-from polytta.data.corruptions._constants import COMMON_CORRUPTIONS, CORRUPTIONS, SEVERITIES, ConstantSet
+from polytta.data.corruption_names import COMMON_CORRUPTIONS, CORRUPTIONS, SEVERITIES
+from polytta.data.corruptions._constants import ConstantSet
 from polytta.data.corruptions._dispatch import corrupt
 from polytta.data.corruptions._filters import UInt8Array
 from polytta.errors import InputError

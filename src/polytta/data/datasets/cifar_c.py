@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from polytta.data.corruption_names import CORRUPTIONS, SEVERITIES
 from polytta.data.datasets.base import ArrayImages, origin_of, require, require_choice, require_count
 from polytta.data.datasets.cifar_classes import CIFAR10_CLASSES, CIFAR100_CLASSES
-from polytta.data.datasets.corruption_names import ALL_CORRUPTIONS, SEVERITIES
 from polytta.data.datasets.info import DatasetInfo
 from polytta.data.datasets.roots import Root, dataset_folder
 from polytta.errors import DataError
@@ -34,7 +34,7 @@ def cifar100_c(corruption: str, severity: int = 5, root: Root = None) -> ArrayIm
 
 
 def _open(info: DatasetInfo, classes: tuple[str, ...], corruption: str, severity: int, root: Root) -> ArrayImages:
-    require_choice("corruption", corruption, ALL_CORRUPTIONS)
+    require_choice("corruption", corruption, CORRUPTIONS)
     require_choice("severity", severity, SEVERITIES)
     folder = dataset_folder(root, info.folder)
     origin = origin_of(folder)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from polytta.data.corruption_names import CORRUPTIONS, SEVERITIES
 from polytta.data.datasets.base import FileImages, origin_of, require_choice, require_count
-from polytta.data.datasets.corruption_names import ALL_CORRUPTIONS, SEVERITIES
 from polytta.data.datasets.folders import class_folders, index_class_folders
 from polytta.data.datasets.imagenet_classes import imagenet_wnids, labels_of
 from polytta.data.datasets.info import DatasetInfo
@@ -21,7 +21,7 @@ IMAGENET_C = DatasetInfo(
 
 def imagenet_c(corruption: str, severity: int = 5, root: Root = None) -> FileImages:
     """Open one corruption at one severity; labels are those of ImageNet-1k."""
-    require_choice("corruption", corruption, ALL_CORRUPTIONS)
+    require_choice("corruption", corruption, CORRUPTIONS)
     require_choice("severity", severity, SEVERITIES)
     base = dataset_folder(root, IMAGENET_C.folder)
     folder = base / corruption / str(severity)
