@@ -30,18 +30,23 @@ def test_recorded_run_of_fifty_updates() -> None:
             assert np.abs(theta.numpy() - VECTORS[f"update{step}.theta"]).max() <= 1e-6
 
 
-def test_particles_find_a_gaussian() -> None:
+@pytest.mark.parametrize(
+    ("bandwidth", "least_error", "largest_error"),
+    # The median rule is too narrow here: 50 particles then underestimate the covariance.
+    [(2.0, 0.0, 0.05), ("median", 0.1, 0.15)],
+)
+def test_particles_find_a_gaussian(bandwidth: float | str, least_error: float, largest_error: float) -> None:
     generator = torch.Generator().manual_seed(0)
     mean = torch.tensor([1.0, -2.0], dtype=torch.float64)
     covariance = torch.tensor([[1.0, 0.5], [0.5, 2.0]], dtype=torch.float64)
     precision = torch.linalg.inv(covariance)
     theta = torch.randn(50, 2, generator=generator, dtype=torch.float64)
-    # The median rule is too narrow here: 50 particles then underestimate the covariance by 13 %.
-    svgd = SVGD(bandwidth=2.0)
+    svgd = SVGD(bandwidth=bandwidth)
     for _ in range(3000):
         theta = theta + 0.5 * svgd.phi(theta, -(theta - mean) @ precision)
     assert (theta.mean(dim=0) - mean).norm() <= 0.05 * mean.norm()
-    assert (theta.T.cov(correction=0) - covariance).norm() <= 0.05 * covariance.norm()
+    error = (theta.T.cov(correction=0) - covariance).norm() / covariance.norm()
+    assert least_error <= error <= largest_error
 
 
 @pytest.mark.parametrize("bandwidth", [0.01, "median"])
