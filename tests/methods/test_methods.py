@@ -79,7 +79,7 @@ def test_fisher_is_the_mean_squared_gradient_of_own_labels() -> None:
         estimate_fisher(model, [])
 
 
-def test_sar_does_not_coast_and_forgets_on_reset() -> None:
+def test_sar_forgets_on_reset() -> None:
     model = small_model("group", confidence=40.0)
     low = polytta.adapt(model, SAR(reset_below=10.0), particles=2, lr=LR, exclude=None)
     for x in small_stream(3, 6):
@@ -89,16 +89,19 @@ def test_sar_does_not_coast_and_forgets_on_reset() -> None:
     assert bool(low.state_dict()["method_entropy_average"].isnan().all())
     assert not low.state_dict()["optimizer_momentum"].any()
 
-    still = polytta.adapt(model, SAR(reset_below=0.0), particles=1, lr=LR, exclude=None)
-    still(small_stream(1, 6)[0])
-    before = still.theta.clone()
-    flat = torch.zeros(2, 3, 8, 8, dtype=torch.float64)
-    quiet = polytta.adapt(small_model("group", confidence=0.0), "sar", particles=1, lr=LR, exclude=None)
-    quiet(flat)
-    assert quiet.last is not None
-    assert quiet.last.stepped == (False,)
-    still.config.method.validate()
-    assert not torch.equal(before, still.source.unsqueeze(0))
+
+@pytest.mark.parametrize("quirks", ["fixed", "reference"])
+def test_sar_coasts_on_momentum_only_with_the_reference_quirks(quirks: str) -> None:
+    adapted = polytta.adapt(small_model("group"), SAR(reset_below=0.0, quirks=quirks), particles=1, lr=LR, exclude=None)
+    idle_moves = []
+    for x in small_stream(60, 1):
+        with_momentum = bool(adapted.state_dict()["optimizer_momentum"].any())
+        before = adapted.theta
+        adapted(x)
+        if with_momentum and adapted.last.selected["perturbed entropy"] == (0,):
+            idle_moves.append(not torch.equal(adapted.theta, before))
+    assert idle_moves, "no step without a selected sample came after one with"
+    assert all(moved is (quirks == "reference") for moved in idle_moves)
 
 
 def test_sar_second_pass_differs_only_through_batch_statistics() -> None:
