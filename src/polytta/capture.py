@@ -116,11 +116,12 @@ class CapturedSteps:
 
     def _warm_up(self, x: Tensor) -> None:
         """Lets libraries choose and build their kernels, which must not happen while recording."""
-        self._stream.wait_stream(torch.cuda.current_stream())
+        torch.cuda.synchronize()
+        # Memory that earlier steps left on another stream cannot be used here, and would only lie there.
+        torch.cuda.empty_cache()
         with torch.cuda.stream(self._stream):
             for _ in range(_WARM_UPS):
                 self._step(self._state, x)
         torch.cuda.synchronize()
         gc.collect()
-        # A recording has memory of its own, so what the warm-up leaves behind would only lie there.
-        torch.cuda.empty_cache()
+        torch.cuda.empty_cache()  # a recording has memory of its own

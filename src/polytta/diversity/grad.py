@@ -127,9 +127,11 @@ class Grad(Diversifier):
 def _step_size(x: Tensor, towards: Tensor, rounding: float) -> Tensor:
     """(K, 1, ...) ε that moves each particle's images by a fixed share of their size; 0 where there is no direction.
 
-    The share balances what a difference loses to curvature (too far) and to rounding (too near).
+    The share balances what a difference loses to curvature (too far) and to rounding (too near). Found on the bundled
+    models: in bfloat16, 1e-3 leaves a cosine of 0.96 to the exact direction on the transformer, 1e-4 one of 0.58 and
+    1e-2 one of 0.1.
     """
-    share = 0.5 * rounding**0.5
+    share = 1e-3 if rounding > 2**-9 else 1e-4 if rounding > 2**-24 else 1e-8
     largest = towards.flatten(2).norm(dim=2).amax(dim=1)
     pixels = x[0, 0].numel()
     size = x.detach().flatten(2).norm(dim=2).mean(dim=1).clamp(min=0.1 * pixels**0.5)  # a flat image has no size

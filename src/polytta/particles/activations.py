@@ -1,6 +1,6 @@
 """Which ReLU modules can become part of the norm layer before them.
 
-A pair is found by watching a real pass: a ReLU module whose every input is the very tensor a norm layer just returned.
+A pair is found by watching a real pass: a ReLU module whose input is the very tensor a norm layer returned, unchanged.
 Something else might read that tensor too, before the activation. So the pairs are tried: in a copy each norm layer
 activates its own output and the ReLU modules do nothing, and the copy must answer as the network does.
 """
@@ -30,14 +30,15 @@ def fusable_activations(network: nn.Module, norms: tuple[str, ...], sample: Tens
 
 
 def _watch(network: nn.Module, norms: tuple[str, ...], sample: Tensor) -> dict[str, str]:
-    made: dict[int, tuple[str, Tensor]] = {}
+    made: dict[int, tuple[str, Tensor, int]] = {}
     calls: dict[str, list[str | None]] = {}
     handles = []
     for name in norms:
 
         def remember(_module: nn.Module, _inputs: object, output: object, name: str = name) -> None:
             if isinstance(output, Tensor):
-                made[id(output)] = (name, output)  # held, so that no other tensor gets its id
+                # The tensor is held, so that no other gets its id; its version tells whether it was written to since.
+                made[id(output)] = (name, output, output._version)
 
         handles.append(network.get_submodule(name).register_forward_hook(remember))
     for name, module in network.named_modules():
@@ -46,7 +47,8 @@ def _watch(network: nn.Module, norms: tuple[str, ...], sample: Tensor) -> dict[s
 
         def look(_module: nn.Module, inputs: tuple[object, ...], name: str = name) -> None:
             source = made.get(id(inputs[0])) if inputs else None
-            calls.setdefault(name, []).append(None if source is None else source[0])
+            untouched = source is not None and source[1]._version == source[2]
+            calls.setdefault(name, []).append(source[0] if source is not None and untouched else None)
 
         handles.append(module.register_forward_pre_hook(look))
     try:

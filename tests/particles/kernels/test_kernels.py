@@ -1,5 +1,7 @@
 """The fused norm layers against torch's own, one particle at a time, in float64."""
 
+from importlib import import_module
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -39,12 +41,13 @@ def reference(x: Tensor, weight: Tensor, bias: Tensor | None, kind: str, groups:
 CASES = {
     "group": ("group", (6, 12, 5, 7), 4),
     "group of six channels": ("group", (4, 48, 8, 8), 8),
-    "split group": ("group", (2, 8, 48, 48), 2),
+    "large group": ("group", (4, 8, 48, 48), 2),
+    "split group": ("group", (2, 8, 96, 96), 2),
     "instance": ("group", (4, 8, 6, 6), 8),
     "batch": ("batch", (6, 20, 5, 7), 1),
-    "split batch": ("batch", (4, 8, 40, 40), 1),
+    "split batch": ("batch", (4, 4, 64, 96), 1),
     "masked batch": ("batch", (6, 8, 9, 9), 1),
-    "split masked batch": ("batch", (6, 4, 40, 40), 1),
+    "split masked batch": ("batch", (6, 2, 64, 64), 1),
     "tokens": ("layer", (4, 5, 48), 1),
     "wide tokens": ("layer", (2, 3, 768), 1),
 }
@@ -54,7 +57,11 @@ CASES = {
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize("name", CASES)
-def test_forward_and_backward_agree_with_torch(name: str, with_bias: bool, relu: bool, dtype: torch.dtype) -> None:
+def test_forward_and_backward_agree_with_torch(
+    name: str, with_bias: bool, relu: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name.startswith("large"):  # as if there were enough of them to leave each to one program
+        monkeypatch.setattr(import_module("polytta.particles.kernels.channel_norm"), "ENOUGH", 1)
     kind, shape, groups = CASES[name]
     if kind == "layer" and relu:
         pytest.skip("no activation is fused with LayerNorm")

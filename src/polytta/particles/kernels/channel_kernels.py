@@ -62,11 +62,11 @@ def _statistics_of(unit, block, mean, rstd, member, C: tl.constexpr, CG: tl.cons
 
 
 @triton.jit
-def _total(parts, unit, splits, channel, exists, C: tl.constexpr, SP: tl.constexpr):
-    """[CB] sums over the parts of a unit, which lie as (unit, part, channel)."""
-    part = tl.arange(0, SP)
-    place = (unit * splits + part)[:, None] * C + channel[None, :]
-    return tl.sum(tl.load(parts + place, mask=(part < splits)[:, None] & exists[None, :], other=0.0), axis=0)
+def _known(totals, unit, units, channel, exists, C: tl.constexpr):
+    """Two sums of a unit that other programs have taken, stored as (2, unit, channel)."""
+    first = tl.load(totals + unit * C + channel, mask=exists, other=0.0)
+    second = tl.load(totals + (units + unit) * C + channel, mask=exists, other=0.0)
+    return first, second
 
 
 @triton.jit
@@ -132,7 +132,7 @@ def sum_kernel(
     C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Sums of one part of a unit."""
-    unit, block, part = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
     channel, exists, member = _channels(block, C, CG, NG, CB)
     each = tl.cdiv(size, splits)
     shift = _shift(x, unit, size, block, member, C, CG, NG)
@@ -145,20 +145,19 @@ def sum_kernel(
 
 @triton.jit
 def forward_kernel(
-    x, y, mask, counts, weight, bias, mean, rstd, parts, units, size, pixels, splits, units_each,
+    x, y, mask, counts, weight, bias, mean, rstd, totals, units, size, pixels, splits, units_each,
     weight_stride, bias_stride, eps,
-    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr, SP: tl.constexpr,
+    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr, KNOWN: tl.constexpr,
     RELU: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
-    """Statistics of a unit (taken here, or added up from its parts), then one part's output."""
-    unit, block, part = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    """Statistics of a unit (from sums taken here, or known), then one part's output."""
+    block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
     channel, exists, member = _channels(block, C, CG, NG, CB)
     shift = _shift(x, unit, size, block, member, C, CG, NG)
-    if SP == 1:
-        one, two = _sums(x, mask, unit, 0, size, size, pixels, channel, exists, shift, C, MB, CB, MASKED)
+    if KNOWN:
+        one, two = _known(totals, unit, units, channel, exists, C)
     else:
-        one = _total(parts, unit, splits, channel, exists, C, SP)
-        two = _total(parts + units * splits * C, unit, splits, channel, exists, C, SP)
+        one, two = _sums(x, mask, unit, 0, size, size, pixels, channel, exists, shift, C, MB, CB, MASKED)
     count = size * CG * 1.0
     if MASKED:
         count = tl.load(counts + unit) * CG
@@ -192,7 +191,7 @@ def slope_sum_kernel(
     RELU: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
     """Sums of the slopes of one part of a unit."""
-    unit, block, part = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
     channel, exists, member = _channels(block, C, CG, NG, CB)
     centre, scale = _statistics_of(unit, block, mean, rstd, member, C, CG, NG)
     w, b = _affine(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
@@ -206,23 +205,22 @@ def slope_sum_kernel(
 
 @triton.jit
 def backward_kernel(
-    x, dy, dx, mask, counts, weight, bias, mean, rstd, parts, units, size, pixels, splits, units_each,
+    x, dy, dx, mask, counts, weight, bias, mean, rstd, totals, units, size, pixels, splits, units_each,
     weight_stride, bias_stride,
-    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr, SP: tl.constexpr,
+    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr, KNOWN: tl.constexpr,
     RELU: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
-    """Sums of the slopes of a unit (taken here, or added up from its parts), then one part's ∂x."""
-    unit, block, part = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    """Sums of the slopes of a unit (taken here, or known), then one part's ∂x."""
+    block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
     channel, exists, member = _channels(block, C, CG, NG, CB)
     centre, scale = _statistics_of(unit, block, mean, rstd, member, C, CG, NG)
     w, b = _affine(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
-    if SP == 1:
-        dw, db = _slope_sums(x, dy, unit, 0, size, size, channel, exists, centre, scale, w, b, C, MB, CB, RELU)
-        tl.store(parts + unit * C + channel, dw, mask=exists)
-        tl.store(parts + (units + unit) * C + channel, db, mask=exists)
+    if KNOWN:
+        dw, db = _known(totals, unit, units, channel, exists, C)
     else:
-        dw = _total(parts, unit, splits, channel, exists, C, SP)
-        db = _total(parts + units * splits * C, unit, splits, channel, exists, C, SP)
+        dw, db = _slope_sums(x, dy, unit, 0, size, size, channel, exists, centre, scale, w, b, C, MB, CB, RELU)
+        tl.store(totals + unit * C + channel, dw, mask=exists)
+        tl.store(totals + (units + unit) * C + channel, db, mask=exists)
     count = size * CG * 1.0
     if MASKED:
         count = tl.load(counts + unit) * CG

@@ -19,14 +19,17 @@ import triton
 from torch import Tensor
 
 from polytta.particles.kernels.channel_kernels import backward_kernel, forward_kernel, slope_sum_kernel, sum_kernel
+from polytta.particles.kernels.channel_kernels_whole import whole_backward_kernel, whole_forward_kernel
 
-PROGRAMS = 528
-"""As many programs as keep a large GPU busy: four per multiprocessor."""
+ENOUGH = 528
+"""Programs that keep a large GPU busy: four per multiprocessor."""
 TILE = 4096
 """Values a program holds at a time."""
-UNIT_BYTES = 2**17
-"""Programs read their part of a unit twice; up to this size the second time comes out of the cache."""
-MOST_SPLITS = 64
+WHOLE = 16384
+"""Values of a unit's channels up to which a program holds all of them."""
+WIDTH = 32
+"""Neighbouring channels a program reads where there is enough work, so that memory comes in whole sectors."""
+MOST_SPLITS = 512
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class _Plan:
         pixels: pixels of an image.
         blocks: programs along the channels.
         splits: parts of a unit.
+        whole: whether a program holds its part of a unit.
         constants: sizes known when a kernel is compiled.
     """
 
@@ -47,31 +51,38 @@ class _Plan:
     pixels: int
     blocks: int
     splits: int
+    whole: bool
     constants: dict[str, int]
 
     @classmethod
     def of(cls, x: Tensor, units: int, together: int) -> "_Plan":
         images, channels, pixels = x.shape[0], x.shape[1], x.shape[2] * x.shape[3]
         size = images // units * pixels
-        # Whole sectors of memory at least (32 bytes), more as long as a unit's part stays in the cache.
-        wide = max(32, min(256, UNIT_BYTES // size)) // x.element_size()
-        groups = min(_power_at_most(max(1, wide // together)), triton.next_power_of_2(channels // together))
-        width = triton.next_power_of_2(groups * together)
-        blocks = triton.cdiv(channels, groups * together)
-        rows = max(1, TILE // width)
-        wanted = PROGRAMS // (units * blocks)
-        splits = 1 if size < 1024 or wanted < 2 else min(MOST_SPLITS, wanted, triton.cdiv(size, 2 * rows))
+        rows = int(triton.next_power_of_2(size))
+        groups = _power_at_most(min(max(1, WIDTH // together), channels // together))
+        while groups > 1 and units * triton.cdiv(channels, groups * together) < ENOUGH // 4 and size < 2**15:
+            groups //= 2
+        width = int(triton.next_power_of_2(groups * together))
+        whole = rows * width <= WHOLE
+        if not whole:
+            rows = max(1, TILE // width)
+        blocks = int(triton.cdiv(channels, groups * together))
+        wanted = 2 * ENOUGH // (units * blocks)
+        split = not whole and wanted >= 4
+        splits = int(min(MOST_SPLITS, wanted, triton.cdiv(size, 2 * rows))) if split else 1
         constants = {"C": channels, "CG": together, "NG": groups, "CB": width, "MB": rows}
-        return cls(units, size, pixels, blocks, splits, constants)
+        return cls(units, size, pixels, blocks, splits, whole, constants)
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        return self.units, self.blocks, self.splits
+        # Neighbouring channels one after the other: what one program leaves of a cache line, the next one uses.
+        return self.blocks, self.units, self.splits
 
     @property
     def options(self) -> dict[str, int]:
         """What every kernel is compiled with."""
-        return {**self.constants, "num_warps": 8}
+        values = self.constants["MB"] * self.constants["CB"]
+        return {**self.constants, "num_warps": min(16, max(1, values // 512))}
 
 
 class _ChannelNorm(torch.autograd.Function):
@@ -90,19 +101,25 @@ class _ChannelNorm(torch.autograd.Function):
         plan = _Plan.of(x, units, together)
         y = torch.empty_like(x)
         mean, rstd = x.new_empty((2, units, x.shape[1] // together), dtype=torch.float32).unbind()
-        parts = x.new_empty((2, units, plan.splits, x.shape[1]) if plan.splits > 1 else 1, dtype=torch.float32)
         counts = None if mask is None else mask.reshape(units, -1).sum(dim=1).clamp(min=1) * float(plan.pixels)
         marks, numbers = (x, x) if mask is None else (mask, counts)
-        if plan.splits > 1:
-            sum_kernel[plan.grid](
-                x, marks, parts, units, plan.size, plan.pixels, plan.splits, MASKED=mask is not None, **plan.options
-            )
-        forward_kernel[plan.grid](
-            x, y, marks, numbers, *_pointers(weight, bias), mean, rstd, parts, units, plan.size, plan.pixels,
-            plan.splits, units // weight.shape[0], *_strides(weight, bias), eps,
-            SP=triton.next_power_of_2(plan.splits), RELU=relu, HAS_BIAS=bias is not None, MASKED=mask is not None,
-            **plan.options,
-        )  # fmt: skip
+        flags = {"RELU": relu, "HAS_BIAS": bias is not None, "MASKED": mask is not None}
+        given = (x, y, marks, numbers, *_pointers(weight, bias), mean, rstd)
+        affine = (units // weight.shape[0], *_strides(weight, bias), eps)
+        if plan.whole:
+            whole_forward_kernel[plan.grid](*given, plan.size, plan.pixels, *affine, **flags, **plan.options)
+        else:
+            totals = x
+            if plan.splits > 1:
+                parts = x.new_empty((2, units, plan.splits, x.shape[1]), dtype=torch.float32)
+                sum_kernel[plan.grid](
+                    x, marks, parts, units, plan.size, plan.pixels, plan.splits, MASKED=mask is not None, **plan.options
+                )
+                totals = parts.sum(dim=2)
+            forward_kernel[plan.grid](
+                *given, totals, units, plan.size, plan.pixels, plan.splits, *affine,
+                KNOWN=plan.splits > 1, **flags, **plan.options,
+            )  # fmt: skip
         ctx.save_for_backward(x, weight, bias, mask, counts, mean, rstd)
         ctx.plan, ctx.relu = plan, relu
         return y
@@ -114,23 +131,27 @@ class _ChannelNorm(torch.autograd.Function):
         plan: _Plan = ctx.plan
         dy = dy.contiguous(memory_format=torch.channels_last)
         dx = torch.empty_like(x)
-        parts = x.new_empty((2, plan.units, plan.splits, x.shape[1]), dtype=torch.float32)
         flags = {"RELU": ctx.relu, "HAS_BIAS": bias is not None}
         marks, numbers = (x, x) if mask is None else (mask, counts)
-        each = plan.units // weight.shape[0]
+        affine = (plan.units // weight.shape[0], *_strides(weight, bias))
+        statistics = (*_pointers(weight, bias), mean, rstd)
         if plan.splits > 1:
+            parts = x.new_empty((2, plan.units, plan.splits, x.shape[1]), dtype=torch.float32)
             slope_sum_kernel[plan.grid](
-                x, dy, *_pointers(weight, bias), mean, rstd, parts, plan.units, plan.size, plan.splits, each,
-                *_strides(weight, bias), **flags, **plan.options,
-            )  # fmt: skip
-        backward_kernel[plan.grid](
-            x, dy, dx, marks, numbers, *_pointers(weight, bias), mean, rstd, parts, plan.units, plan.size, plan.pixels,
-            plan.splits, each, *_strides(weight, bias),
-            SP=triton.next_power_of_2(plan.splits), MASKED=mask is not None, **flags, **plan.options,
-        )  # fmt: skip
+                x, dy, *statistics, parts, plan.units, plan.size, plan.splits, *affine, **flags, **plan.options
+            )
+            totals = parts.sum(dim=2)
+        else:
+            totals = x.new_empty((2, plan.units, x.shape[1]), dtype=torch.float32)
+        given = (x, dy, dx, marks, numbers, *statistics, totals, plan.units, plan.size, plan.pixels)
+        flags["MASKED"] = mask is not None
+        if plan.whole:
+            whole_backward_kernel[plan.grid](*given, *affine, **flags, **plan.options)
+        else:
+            backward_kernel[plan.grid](*given, plan.splits, *affine, KNOWN=plan.splits > 1, **flags, **plan.options)
         dw = db = None
         if ctx.needs_input_grad[1] or ctx.needs_input_grad[2]:
-            shares = parts.reshape(2, weight.shape[0], -1, x.shape[1])
+            shares = totals.reshape(2, weight.shape[0], -1, x.shape[1])
             dw, db = (shares[:, :, 0] if shares.shape[2] == 1 else shares.sum(dim=2)).unbind()
         return dx, dw, db if ctx.needs_input_grad[2] else None, None, None, None, None, None
 
