@@ -59,7 +59,15 @@ CIFAR_GAUSSIAN_NOISE = {
     "CIFAR-10-C": (25.21, 13.54, 41.40, 33.35, 62.02, 61.28, 34.63, 62.82),
     "CIFAR-100-C": (5.8, 1.93, 11.71, 10.60, 11.28, 8.28, 9.31, 10.88),
 }
-CIFAR_ORDER = ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "gaussian_blur", "brightness", "spatter")
+CIFAR_ORDER = (
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "speckle_noise",
+    "gaussian_blur",
+    "brightness",
+    "spatter",
+)
 
 # (table, method): {column: value in the table this row was taken from}
 CELL_CORRECTIONS = {
@@ -68,10 +76,19 @@ CELL_CORRECTIONS = {
 CELL_REASON = "the WATT repository's table, which this row quotes"
 
 DOUBTS = {
-    ("tab:imagenet-c-mild", None, "No adapt", None): "better than adapted rows on clean-like corruptions; this is about "
+    (
+        "tab:imagenet-c-mild",
+        None,
+        "No adapt",
+        None,
+    ): "better than adapted rows on clean-like corruptions; this is about "
     "the level of severity 3, not of a ResNet-50-BN at severity 5",
-    ("tab:imagenet-c-mix-shift", "ResNet-50-GN", "Tent", "top5"): "equal to Tent's batch-1 average of another table, and "
-    "less than a point above its own top-1: a copying error",
+    (
+        "tab:imagenet-c-mix-shift",
+        "ResNet-50-GN",
+        "Tent",
+        "top5",
+    ): "equal to Tent's batch-1 average of another table, and less than a point above its own top-1: a copying error",
 }
 WRONG_NORMALISATION = (
     "made with ImageNet's mean and standard deviation instead of the model's own (0.5), which lowers this source model"
@@ -85,7 +102,9 @@ NOTES = {
     "tab:imagenet-c-mix-shift": [
         "ResNet-50-GN: SAR (38.12) is above Grad (34.36), though the text calls Grad best by 3 points."
     ],
-    "tab:noAug": ["Optimizer types lower every average against plain SGD (tab:imagenet-c), where the text says improve."],
+    "tab:noAug": [
+        "Optimizer types lower every average against plain SGD (tab:imagenet-c), where the text says improve."
+    ],
     "tab:augoptim": ["KL+Aug (63.10) is below KL without views (63.36); only Grad gains clearly."],
     "tab:cifar-c": ["The text's claim that Grad beats the baselines on all twelve is false on 2 and on 5 of them."],
     "tab:imagenet-sev3": ["The text's 2 to 3 points over DeYO are 0.4 to 2.4, by method and model."],

@@ -109,7 +109,9 @@ class Panel:
     @property
     def anchor(self) -> str:
         """For links."""
-        parts = [str(self.fields[name]) for name in ("model", "scenario", "dataset", "severity", "batch_size", "images")]
+        parts = [
+            str(self.fields[name]) for name in ("model", "scenario", "dataset", "severity", "batch_size", "images")
+        ]
         return "-".join(parts).replace("/", "-").replace("_", "-").lower()
 
     @property
@@ -131,7 +133,11 @@ class Panel:
     def seeds(self) -> str:
         """How many seeds its cells have."""
         counts = sorted({len(entries) for row in self.rows for entries in row.entries.values()})
-        return f"{counts[0]} seed{'s' if counts[0] > 1 else ''}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+        return (
+            f"{counts[0]} seed{'s' if counts[0] > 1 else ''}"
+            if len(counts) == 1
+            else f"{counts[0]} to {counts[-1]} seeds"
+        )
 
     @cached_property
     def source(self) -> Row | None:
