@@ -1,0 +1,89 @@
+"""The same adaptation from several seeds: where each of them ends."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+import polytta
+from polytta.adapter import Adapted
+from polytta.bench.cell import Cell
+from polytta.bench.data import open_cell_stream, prepare
+from polytta.bench.plan import source_model
+from polytta.bench.variants import adapt_arguments
+from polytta.errors import ConfigError
+from polytta.models import SourceModel
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where one seed ended.
+
+    Attributes:
+        seed: of the order of the stream and of the method.
+        theta: (D,) final parameters, the mean over particles where there are several.
+        accuracy: percent of the stream that was right before it was learnt from.
+    """
+
+    seed: int
+    theta: Tensor
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solutions:
+    """Several seeds over one model, and the images all of them are judged on."""
+
+    cell: Cell
+    source: SourceModel
+    adapted: Adapted
+    found: tuple[Solution, ...]
+    x: Tensor
+    labels: Tensor
+
+    @property
+    def thetas(self) -> Tensor:
+        """(S, D) final parameters."""
+        return torch.stack([solution.theta for solution in self.found])
+
+
+def find_solutions(cell: Cell, seeds: Sequence[int], judged_on: int) -> Solutions:
+    """Runs the cell once per seed; a progress bar shows on stderr.
+
+    Args:
+        cell: what to run; its own seed is not used.
+        seeds: at least two different ones.
+        judged_on: images of the first seed's stream that solutions are later compared on.
+    """
+    if len(set(seeds)) < 2 or len(set(seeds)) != len(seeds):
+        raise ConfigError(f"seeds: got {list(seeds)}; allowed are two or more different ones.")
+    source = source_model(cell)
+    streams = [open_cell_stream(replace(cell, seed=seed)) for seed in seeds]
+    prepare(streams)
+    found = []
+    with tqdm(total=sum(map(len, streams)), unit="image", desc="adapting") as bar:
+        for seed, stream in zip(seeds, streams, strict=True):
+            adapted = polytta.adapt(
+                source.module, **adapt_arguments(replace(cell, seed=seed)), num_classes=source.num_classes
+            )
+            right = 0
+            for batch in stream.batches():
+                answers = adapted(source.preprocessing(batch.images)).argmax(dim=1)
+                right += int((answers.cpu().numpy() == batch.labels).sum())
+                bar.update(len(batch.labels))
+            found.append(Solution(seed, adapted.theta.mean(dim=0), 100 * right / len(stream)))
+    images, labels = _first_images(streams[0], judged_on)
+    return Solutions(cell, source, adapted, tuple(found), source.preprocessing(images), torch.from_numpy(labels))
+
+
+def _first_images(stream: polytta.stream.Stream, count: int) -> tuple[list[np.ndarray], np.ndarray]:  # type: ignore[type-arg]
+    images, labels = [], []
+    for batch in stream.batches():
+        images += batch.images
+        labels += batch.labels.tolist()
+        if len(images) >= count:
+            break
+    return images[:count], np.array(labels[:count], np.int64)
