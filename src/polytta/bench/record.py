@@ -83,7 +83,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Mean confidence, share right and number of images in each of 15 equally wide bins of confidence."""
+    """Mean confidence, share right and number of images in each of 15 equally wide bins of confidence; 0 if empty."""
 
     confidence: Numbers
     accuracy: Numbers
@@ -92,7 +92,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class DisagreementVsError:
-    """Share wrong and number of images at each level of disagreement that occurred."""
+    """Share wrong and number of images at each level of disagreement that occurred, or in 15 bins if it had many."""
 
     disagreement: Numbers
     error: Numbers
