@@ -95,7 +95,7 @@ WRONG_NORMALISATION = (
 )
 NOTES = {
     "tab:imagenet-c": [
-        "Batch 1, ViT: the text's gains of 2.23 (Naive) and 3.21 (Grad) over DeYO are 1.60 and 2.57; KL is best, not Grad.",
+        "Batch 1, ViT: the text's gains over DeYO, 2.23 (Naive) and 3.21 (Grad), are 1.60 and 2.57; KL is best.",
         "Batch 1, ResNet-50-GN: Grad's gain over Naive is fog alone (58.88 against 27.93); without fog it is lower.",
         "Label shifts, ViT: the printed average of KL puts it last of the diversified rows; its cells put it second.",
     ],

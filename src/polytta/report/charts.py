@@ -163,10 +163,9 @@ def calibration_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str,
         parts.append('<line class="ideal" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>'.format(*ends))
     for line in lines:
         parts.append(f'<polyline class="curve s{line.number}" points="{frame.points(line)}"/>')
-        parts += [
-            f'<circle class="dot s{line.number}" cx="{frame.x_of(float(px)):.1f}" cy="{frame.y_of(float(py)):.1f}" r="3.5"/>'
-            for px, py in zip(line.x, line.y, strict=True)
-        ]
+        for place in frame.points(line).split():
+            cx, _, cy = place.partition(",")
+            parts.append(f'<circle class="dot s{line.number}" cx="{cx}" cy="{cy}" r="3.5"/>')
     return frame.svg(parts, description)
 
 
@@ -241,10 +240,9 @@ def surface_svg(
         left, right = frame.x_of(float(x[column] - half_x)), frame.x_of(float(x[column] + half_x))
         bottom, top = frame.y_of(float(y[row] - half_y)), frame.y_of(float(y[row] + half_y))
         share = (float(values[row, column]) - low) / (high - low) if high > low else 0.5
-        # A little wider than the cell: neighbours drawn exactly edge to edge show hairlines between them.
-        parts.append(
-            f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left + 0.4:.1f}" height="{bottom - top + 0.4:.1f}" fill="{ramp(share)}"/>'
-        )
+        # A little larger than the cell: neighbours drawn exactly edge to edge show hairlines between them.
+        size = f'width="{right - left + 0.4:.1f}" height="{bottom - top + 0.4:.1f}"'
+        parts.append(f'<rect x="{left:.1f}" y="{top:.1f}" {size} fill="{ramp(share)}"/>')
     for mark in marks:
         px, py = frame.x_of(float(mark.x[0])), frame.y_of(float(mark.y[0]))
         parts.append(

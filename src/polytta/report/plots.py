@@ -134,7 +134,8 @@ def _number(value: float, form: str, signed: bool) -> str:
 
 
 def svg_element(parts: Sequence[str], height: float, description: str, width: float = _WIDTH) -> str:
-    """An SVG that takes the width it is given; the description is for those who cannot see it."""
+    """An SVG that takes the width it is given, within reason; the description is for those who cannot see it."""
     inner = "\n".join(parts)
     label = escape(description, quote=True)
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">\n{inner}\n</svg>'
+    size = f'viewBox="0 0 {width} {height}" style="max-width: {1.3 * width:.0f}px"'
+    return f'<svg {size} role="img" aria-label="{label}">\n{inner}\n</svg>'

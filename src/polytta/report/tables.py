@@ -16,7 +16,6 @@ _LATEX_SPECIAL = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
-    "–": "--",
     "θ": r"$\theta$",
     "λ": r"$\lambda$",
 }
@@ -114,7 +113,8 @@ def as_html(matrix: Matrix) -> str:
     """A dense table; rows carry the colour of their series."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in matrix.header)
     body = "\n".join(_html_line(line) for line in matrix.lines)
-    return f'<div class="wide"><table class="dense"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+    table = f'<table class="dense"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
+    return f'<div class="wide">{table}</div>'
 
 
 def best_of(values: Sequence[float | None]) -> float | None:

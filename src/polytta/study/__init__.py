@@ -1,1 +1,1 @@
-"""Studies of what adaptation does to a model, beyond its accuracy: how far solutions lie apart, and what lies between."""
+"""What adaptation does to a model besides its accuracy: how far solutions lie apart, and what lies between."""

@@ -1,7 +1,7 @@
 """The plane through three adapted solutions: entropy, test loss and accuracy between and around them.
 
 Figure "interpolation" of the multi-hypothesis paper. A point of the plane is θ = θ₁ + a·e₁ + b·e₂ with e₁ along θ₂ - θ₁
-and e₂ the part of θ₃ - θ₁ across it, both of length one, so that distances on paper are distances between parameters.
+and e₂ the part of θ₃ - θ₁ across it, both of length one, so that both axes measure distances between parameters.
 """
 
 from dataclasses import dataclass
@@ -99,8 +99,8 @@ def as_page(landscape: Landscape) -> str:
     }
     return render_document(
         "Between three solutions",
-        f"{cell.method} adapts the same model from three seeds; their final parameters span a plane. Adaptation sees the "
-        "entropy alone. Where low entropy and low test loss do not coincide, it cannot know which way to go.",
+        f"{cell.method} adapts the same model from three seeds; their final parameters span a plane. Adaptation sees "
+        "the entropy alone. Where low entropy and low test loss do not coincide, it cannot know which way to go.",
         (
             Section("surfaces", "The plane", (figures(plots(landscape)), note("Dark is low, bright is high."))),
             Section("corners", "Its corners", (as_html(as_matrix(landscape)),)),
@@ -115,7 +115,8 @@ def plots(landscape: Landscape) -> tuple[Plot, ...]:
         Series(f"seed {solution.seed}", number, *landscape.corners[number, :, None])
         for number, solution in enumerate(landscape.solutions.found)
     ]
-    marks.append(Series("source", 0, *landscape.source[:, None]))
+    marks.append(Series("mean", 0, *landscape.corners.mean(axis=0)[:, None]))
+    marks.append(Series("source, projected", 0, *landscape.source[:, None]))
     surface = landscape.surface
     return tuple(
         Plot(
@@ -146,8 +147,8 @@ def _axes(thetas: Tensor) -> Tensor:
         across = across - along * (across @ along) / length**2
     if length == 0 or across.norm() <= 1e-9 * length:
         raise StateError(
-            "landscape: the three solutions lie on one line, so there is no plane; more images or a larger learning rate "
-            "lets the seeds part."
+            "landscape: the three solutions lie on one line, so there is no plane; more images or a larger learning "
+            "rate lets the seeds part."
         )
     return torch.stack([along / length, across / across.norm()])
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
@@ -14,8 +15,10 @@ from polytta.bench.cell import Cell
 from polytta.bench.data import open_cell_stream, prepare
 from polytta.bench.plan import source_model
 from polytta.bench.variants import adapt_arguments
+from polytta.data.datasets.base import Image
 from polytta.errors import ConfigError
 from polytta.models import SourceModel
+from polytta.stream import Stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +82,9 @@ def find_solutions(cell: Cell, seeds: Sequence[int], judged_on: int) -> Solution
     return Solutions(cell, source, adapted, tuple(found), source.preprocessing(images), torch.from_numpy(labels))
 
 
-def _first_images(stream: polytta.stream.Stream, count: int) -> tuple[list[np.ndarray], np.ndarray]:  # type: ignore[type-arg]
-    images, labels = [], []
+def _first_images(stream: Stream, count: int) -> tuple[list[Image], NDArray[np.int64]]:
+    images: list[Image] = []
+    labels: list[int] = []
     for batch in stream.batches():
         images += batch.images
         labels += batch.labels.tolist()

@@ -123,7 +123,7 @@ def as_page(study: Underspecification) -> str:
     told = {
         "Cell": cell.words,
         "Images": f"{len(study.solutions.x)} judged on",
-        "Source model": f"entropy {study.source.entropy[0]:.3f} nats, accuracy {study.source.accuracy[0]:.1f} % on them",
+        "Source model": f"entropy {study.source.entropy[0]:.3f}, accuracy {study.source.accuracy[0]:.1f} % on them",
         "Weights SHA-256": study.solutions.source.weights_sha256,
     }
     return render_document(
@@ -140,4 +140,4 @@ def as_page(study: Underspecification) -> str:
 
 
 def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else "–"
+    return f"{100 * part / whole:.0f} %" if whole else "-"

@@ -49,7 +49,7 @@ def stream_plot(panel: Panel, records: Records) -> Plot | None:
         return None
     y = Axis.over("accuracy so far", np.concatenate([line.y for line in lines]).tolist(), " %")
     x = Axis("share of the stream", (0.0, 25.0, 50.0, 75.0, 100.0), " %")
-    note = "Share of all images up to here that were right, averaged over corruptions and seeds, from a tenth of the stream."
+    note = "Share of all images up to here that were right, averaged over corruptions and seeds."
     return Plot(
         "Accuracy over the stream", lines_svg(lines, x, y, "Accuracy so far along the stream, per method"), note
     )

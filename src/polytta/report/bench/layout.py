@@ -25,7 +25,7 @@ SHORT = {
     "saturate": "Satur.",
     "all": "All",
 }
-MISSING = Value("–")
+MISSING = Value("-")
 
 
 def accuracy_matrix(panel: Panel) -> Matrix:

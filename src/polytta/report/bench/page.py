@@ -27,8 +27,8 @@ def bench_page(panels: Sequence[Panel], records: Records) -> str:
     cells = sum(1 for panel in panels for _ in panel.entries())
     models = {str(panel.fields["model"]) for panel in panels}
     lead = (
-        f"{cells:,} cells over {len(models)} model{'s' if len(models) > 1 else ''}. Every model meets a stream of images "
-        "once, predicts, and then learns from them without labels. Red figures are below the source model."
+        f"{cells:,} cells over {len(models)} model{'s' if len(models) > 1 else ''}. Every model meets a stream of "
+        "images once, predicts, and then learns from them without labels. Red figures are below the source model."
     )
     sections = [_panel_section(panel, records) for panel in panels]
     sections.append(_samples(tuple(panels)))
@@ -55,8 +55,8 @@ def _panel_section(panel: Panel, records: Records) -> Section:
 
 def _samples(panels: tuple[Panel, ...]) -> Section:
     told = (
-        "One bundled CIFAR-10 image under each corruption and severity, with the constants of CIFAR-10-C. Other datasets "
-        "have the same corruptions with constants of their own."
+        "One bundled CIFAR-10 image under each corruption and severity, with the constants of CIFAR-10-C. Other "
+        "datasets have the same corruptions with constants of their own."
     )
     return Section("samples", "What the corruptions look like", (note(told), pictures(sample_images(panels))))
 
