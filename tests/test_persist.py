@@ -49,7 +49,7 @@ def test_an_adapter_can_be_saved_before_its_first_batch(tmp_path: Path) -> None:
 
 
 def test_parts_a_file_cannot_hold_are_asked_for(tmp_path: Path) -> None:
-    method = DeYO(shuffle=lambda x, generator: x.flip(-1))
+    method = DeYO(shuffle=lambda x, noise: x.flip(-1))
     adapted = polytta.adapt(small_model("group"), method, lr=0.01)
     adapted.save(tmp_path / "state")
     with pytest.raises(StateError, match=r"'shuffle' of 'deyo' is not stored.*pass method="):

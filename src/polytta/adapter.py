@@ -11,21 +11,25 @@ import torch
 from torch import Tensor, nn
 
 from polytta import export, persist
+from polytta.advance import Advance, Advancer, State, group
 from polytta.aggregate import aggregate, evidence
+from polytta.capture import CapturedSteps
 from polytta.config import Config
-from polytta.errors import ConfigError, ModelError, PolyttaWarning, StateError
+from polytta.errors import ConfigError, InputError, ModelError, PolyttaWarning, StateError
 from polytta.guard import Screened, screen
-from polytta.methods.base import Proposal
+from polytta.noise import keys
 from polytta.optim import PopulationOptimizer
 from polytta.optim.rule import family, reference_lr
 from polytta.particles import ENGINES, Engine, FoldedEngine, Layout
-from polytta.particles.norms import is_batch_norm
+from polytta.particles.norms import is_batch_norm, is_norm
 from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, probe
 from polytta.particles.sharing import share_structure
-from polytta.report import StepReport, Totals
+from polytta.report import Entry, Ledger, StepReport, Totals
 from polytta.step import Rules, Step, finite_rows
 
 _IDENTICAL_AFTER = 5
+# Looking waits for the GPU, so there it is done now and then.
+_LOOKS_EVERY = 64
 
 
 class Adapted(nn.Module):
@@ -46,19 +50,20 @@ class Adapted(nn.Module):
         # Kept out of the module registry: state_dict must not hold the frozen weights.
         self.__dict__["source_network"] = share_structure(model)
         self.config = config
-        self.totals = Totals()
-        self.last: StepReport | None = None
-        self._engine: Engine | None = None
+        self._ledger = self._new_ledger()
+        self._steps = 0
+        self._advancer: Advancer | None = None
+        self._captured: CapturedSteps | None = None
         self._findings: Findings | None = None
-        self._optimizer = PopulationOptimizer(config.optimizers)
+        self._optimizer = PopulationOptimizer(config.optimizers * (config.populations or 1))
         self._warned_identical = False
         with torch.inference_mode(False):
             self._refresh_layout()
-            theta = self.source.expand(config.particles, -1).clone()
-            rates = config.learning_rates or (torch.nan,) * config.particles
+            theta = self.source.expand(config.rows, -1).clone()
+            rates = config.learning_rates or (torch.nan,) * config.rows
             self.register_buffer("theta", theta)
             self.register_buffer("learning_rates", torch.tensor(rates, dtype=torch.float64, device=theta.device))
-            self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+            self.register_buffer("step", torch.zeros((), dtype=torch.int64, device=theta.device))
             self.register_buffer("classes", torch.tensor(config.num_classes or 0))
             self._register("optimizer", self._optimizer.init(theta))
         if config.num_classes:
@@ -80,26 +85,44 @@ class Adapted(nn.Module):
     def adapt(self, x: Tensor) -> StepReport:
         """Learns from a batch; the report says what happened."""
         self._step(x)
-        assert self.last is not None
-        return self.last
+        report = self.last
+        assert report is not None
+        return report
+
+    @property
+    def last(self) -> StepReport | None:
+        """What the last step did; None before the first."""
+        return self._ledger.last
+
+    @property
+    def totals(self) -> Totals:
+        """Sums over all steps since the start or the last reset."""
+        return self._ledger.totals
+
+    @totals.setter
+    def totals(self, totals: Totals) -> None:
+        self._ledger.totals = totals
 
     def predict(self, x: Tensor) -> Tensor:
         """(B, C) log-probabilities of the population as it is; no state changes."""
-        return aggregate(self.config.aggregate, self._logits(x), self.evidence)
+        answer = aggregate(self.config.aggregate, self._logits(x), self.evidence)
+        return answer[0] if self.config.populations is None else answer
 
     def particles_log_probs(self, x: Tensor) -> Tensor:
         """(K, B, C) log-probabilities of each particle; no state changes."""
-        return self._logits(x).log_softmax(dim=-1)
+        log_probs = self._logits(x).log_softmax(dim=-1)
+        return log_probs[0] if self.config.populations is None else log_probs
 
     def reset(self) -> None:
         """Returns to the source model and forgets everything learnt."""
         with torch.inference_mode(False):
-            self._buffers["theta"] = self.source.expand(self.config.particles, -1).clone()
+            self._buffers["theta"] = self.source.expand(self.config.rows, -1).clone()
             self._register("optimizer", self._optimizer.init(self.theta))
             self._buffers["step"] = torch.zeros_like(self.step)
             if self.config.num_classes:
                 self._begin_method(self.config.num_classes)
-        self.totals, self.last = Totals(), None
+        self._steps = 0
+        self._ledger = self._new_ledger()
         self._warned_identical = False
 
     def particle(self, index: int) -> dict[str, Tensor]:
@@ -109,7 +132,7 @@ class Adapted(nn.Module):
     @property
     def evidence(self) -> dict[str, Tensor]:
         """What the particles' answers so far say about them (``polytta.aggregate.evidence``)."""
-        return self._state("evidence")
+        return group(self._tensors(), "evidence")
 
     def best(self) -> int:
         """The particle with the most label-free evidence."""
@@ -133,97 +156,60 @@ class Adapted(nn.Module):
         with torch.inference_mode(False), torch.enable_grad():
             batch = self._screened(x)
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
-            proposal, work, moved = None, None, torch.zeros(self.config.particles, dtype=torch.bool)
+            made = None
             if usable.shape[0]:
-                engine = self._ready(usable)
-                self._begin_learning(engine.findings, usable.shape[0])
-                work = Step(engine, self._rules, self.theta, self.source, usable, int(self.step))
-                proposal = self.config.method.update(work, self._state("method"))
-                moved = self._apply_proposal(proposal, work.healthy)
-            self._buffers["step"] = self.step + 1
-            self.last = self._report(batch, proposal, work, moved)
-            self.totals.add(self.last)
+                advancer = self._ready(usable)
+                self._begin_learning(advancer.engine.findings, self._by_population(usable).shape[1])
+                run = self._captured if self._captured is not None and batch.usable is None else advancer
+                made = run(self._tensors(), self._by_population(usable))
+                self._buffers.update(made.state)
+            else:
+                self._buffers["step"] = self.step + 1
+            self._steps += 1
+            self._note(batch, made)
+            return self._answer(batch, made)
+
+    def _note(self, batch: Screened, made: Advance | None) -> None:
+        # A replayed graph writes the next step over its parameters.
+        theta = self.theta.clone() if self._captured is not None else self.theta
+        samples = batch.x.shape[0] // (self.config.populations or 1)
+        numbers, logits = (None, None) if made is None else (made.numbers, made.logits)
+        measures = {} if made is None else made.measures
+        self._ledger.note(Entry(self._steps, samples, batch.rejected, numbers, logits, theta, self.source, measures))
+        if not self._warned_identical and self.config.particles > 1 and self._steps >= _IDENTICAL_AFTER:
             self._warn_if_identical()
-            answer = self._answer(batch, None if proposal is None else proposal.logits)
-            if proposal is not None:
-                self._register("evidence", evidence.observe(self.evidence, proposal.logits))
-            return answer
 
-    def _apply_proposal(self, proposal: Proposal, healthy: Tensor) -> Tensor:
-        """Moves and resets particles; returns which ones moved."""
-        if proposal.direction is None or proposal.moves is None:
-            return torch.zeros_like(healthy)
-        moves = proposal.moves & healthy
-        before = self.theta
-        theta, slots = self._optimizer.step(
-            before, proposal.direction, self._state("optimizer"), self.learning_rates, moves, self.source
-        )
-        if proposal.resets is not None:
-            theta = torch.where(proposal.resets.unsqueeze(1), self.source, theta)
-            if not proposal.keep_momentum:
-                slots = self._optimizer.forget(slots, proposal.resets)
-        self._buffers["theta"] = theta
-        self._register("optimizer", slots)
-        self._register("method", proposal.state)
-        return (theta != before).any(dim=1)
-
-    def _report(self, batch: Screened, proposal: Proposal | None, work: Step | None, moved: Tensor) -> StepReport:
-        none = (0,) * self.config.particles
-        method = self.config.method
-        selected = dict.fromkeys(method.filters, none)
-        losses, resets = (0.0,) * self.config.particles, (False,) * self.config.particles
-        if proposal is not None:
-            if proposal.selections:
-                counts = torch.stack([selection.counts for selection in proposal.selections]).sum(dim=0).tolist()
-                selected = {name: tuple(row) for name, row in zip(method.filters, counts, strict=True)}
-            losses = losses if proposal.losses is None else tuple(proposal.losses.tolist())
-            resets = resets if proposal.resets is None else tuple(proposal.resets.tolist())
-        return StepReport(
-            step=int(self.step),
-            samples=batch.x.shape[0],
-            rejected=batch.rejected,
-            selected=selected,
-            loss=losses,
-            stepped=tuple(moved.tolist()),
-            reset=resets,
-            forward_samples=0 if work is None else int(work.forward_samples),
-            backward_samples=0 if work is None else int(work.backward_samples),
-            logits=None if proposal is None else proposal.logits,
-            theta=self.theta,
-            source=self.source,
-            diversifier=self.config.diversity,
-            measures={} if work is None else work.measures,
-        )
-
-    def _answer(self, batch: Screened, logits: Tensor | None) -> Tensor:
+    def _answer(self, batch: Screened, made: Advance | None) -> Tensor:
         """(B, C) log-probabilities: the population's for usable images, the source model's for the others."""
         if batch.usable is None:
-            assert logits is not None
-            return aggregate(self.config.aggregate, logits, self.evidence)
+            assert made is not None
+            return made.answer[0] if self.config.populations is None else made.answer
         own = self._source_logits(batch.x[~batch.usable]).log_softmax(dim=-1)
         answer = own.new_empty(batch.x.shape[0], own.shape[1])
         answer[~batch.usable] = own
-        if logits is not None:
-            answer[batch.usable] = aggregate(self.config.aggregate, logits, self.evidence).to(own.dtype)
+        if made is not None:
+            answer[batch.usable] = made.answer[0].to(own.dtype)
         return answer
 
     # ------------------------------------------------------------------ predictions without learning
 
     def _logits(self, x: Tensor) -> Tensor:
-        """(K, B, C) logits of the particles, the source model's for unusable images."""
+        """(G, K, B, C) logits of the particles, the source model's for unusable images."""
         with torch.inference_mode(False), torch.no_grad():
             batch = self._screened(x)
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
+            populations = self.config.populations or 1
             if usable.shape[0]:
-                engine = self._ready(usable)
-                work = Step(engine, self._rules, self.theta, self.source, usable, int(self.step), learns=False)
-                logits = work.prediction(work.passes())
+                ready = self._ready(usable)
+                grouped = self._by_population(usable)
+                work = Step(ready.engine, ready.rules, self.theta, self.source, grouped, self.step, learns=False)
+                logits = work.prediction(work.passes()).unflatten(0, (populations, -1))
                 if batch.usable is None:
                     return logits
             source = self._source_logits(batch.x)
-            every = source.expand(self.config.particles, *source.shape).clone()
+            every = source.expand(1, self.config.particles, *source.shape).clone()
             if usable.shape[0]:
-                every[:, batch.usable] = logits.to(every.dtype)
+                every[:, :, batch.usable] = logits.to(every.dtype)
             return every
 
     @torch.no_grad()
@@ -235,22 +221,55 @@ class Adapted(nn.Module):
     # ------------------------------------------------------------------ getting ready
 
     def _screened(self, x: object) -> Screened:
+        """The batch, its populations one after the other."""
         reference = next(self.source_network.parameters())
-        return screen(x, reference.dtype, reference.device)
+        populations = self.config.populations
+        if populations is None:
+            return screen(x, reference.dtype, reference.device)
+        if not isinstance(x, Tensor) or x.dim() < 3 or x.shape[0] != populations:
+            got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise InputError(f"x: got {got}; allowed for {populations} populations is ({populations}, B, ...).")
+        batch = screen(x.flatten(0, 1), reference.dtype, reference.device)
+        if batch.usable is not None:
+            raise InputError(
+                f"x: got {batch.rejected} images with non-finite or absurd values; allowed with populations are none."
+            )
+        return batch
 
-    def _ready(self, x: Tensor) -> Engine:
-        """The engine, made at the first batch, when the shapes are known."""
-        if self._engine is None:
-            batch_norms = tuple(n for n, m in self.source_network.named_modules() if is_batch_norm(m))
-            wanted = tuple(dict.fromkeys((*self.config.layers, *batch_norms)))
-            findings = probe(self.source_network, x[:1], wanted, adapted=self.config.layers)
+    def _by_population(self, x: Tensor) -> Tensor:
+        """(G·B, ...) to (G, B, ...)."""
+        return x.unflatten(0, (self.config.populations or 1, -1))
+
+    def _ready(self, x: Tensor) -> Advancer:
+        """Engine and rules, made at the first batch, when the shapes are known."""
+        if self._advancer is None:
+            engine_class = self._engine_class()
+            norms = tuple(name for name, module in self.source_network.named_modules() if is_norm(module))
+            batch_norms = tuple(n for n in norms if is_batch_norm(self.source_network.get_submodule(n)))
+            wanted = (*self.config.layers, *(norms if engine_class.replaces_all else batch_norms))
+            needed = (*self.config.layers, *batch_norms)
+            findings = probe(
+                self.source_network, x[:1], tuple(dict.fromkeys(wanted)), adapted=self.config.layers, needed=needed
+            )
             known = int(self.classes)
             if known and known != findings.num_classes:
                 raise ModelError(f"num_classes: got {known}, but the model has {findings.num_classes} outputs.")
-            engine_class = ENGINES[self.config.engine]
-            engine = engine_class(self.source_network, self.layout, findings, self.config.statistics)
-            self._findings, self._engine = findings, engine
-        return self._engine
+            engine = engine_class(
+                self.source_network, self.layout, findings, self.config.statistics, self.config.precision
+            )
+            self._findings = findings
+            self._advancer = Advancer(engine, self._rules, self._optimizer, self.source, self.config.aggregate)
+            self._captured = CapturedSteps(self._advancer) if engine.captures else None
+        return self._advancer
+
+    def _engine_class(self) -> type[Engine]:
+        on_gpu = self.theta.is_cuda
+        name = self.config.engine
+        if name == "auto":
+            name = "graph" if on_gpu else "folded"
+        if ENGINES[name].captures and not on_gpu:
+            raise ConfigError(f"engine: got {name!r} for a model on {self.theta.device}; allowed is a CUDA device.")
+        return ENGINES[name]
 
     def _begin_learning(self, findings: Findings, batch: int) -> None:
         """What only the first batch to learn from can tell: the method's state and the learning rates."""
@@ -263,9 +282,9 @@ class Adapted(nn.Module):
 
     def _begin_method(self, num_classes: int) -> None:
         self._buffers["classes"] = torch.tensor(num_classes)
-        start = self.config.method.init(_Beginning(self.config.particles, num_classes, self.theta, self.source))
+        start = self.config.method.init(_Beginning(self.config.rows, num_classes, self.theta, self.source))
         self._register("method", start)
-        self._register("evidence", evidence.begin(self.config.particles, num_classes, self.theta))
+        self._register("evidence", evidence.begin(self.config.rows, num_classes, self.theta))
 
     def folded_engine(self) -> FoldedEngine:
         """A fresh folded engine over the same network, for a frozen ensemble."""
@@ -281,7 +300,7 @@ class Adapted(nn.Module):
         rates = tuple(
             base * optimizer.relative_lr * multiplier
             for optimizer, multiplier in zip(self.config.optimizers, multipliers, strict=True)
-        )
+        ) * (self.config.populations or 1)
         origin = f"reference rule for a {kind} model at batch size {batch}: {base:g} for SGD"
         self.config = replace(self.config, learning_rates=rates, lr_origin=origin, batch_size=batch)
         self._buffers["learning_rates"] = torch.tensor(rates, dtype=torch.float64, device=self.theta.device)
@@ -289,16 +308,23 @@ class Adapted(nn.Module):
     @property
     def _rules(self) -> Rules:
         c = self.config
-        return Rules(c.method, c.diversity, c.views, c.objective, c.seed, c.shared_noise)
+        noise_keys = keys(c.noise_owners, len(c.views.transforms), self.theta.device)
+        return Rules(c.method, c.diversity, c.views, c.objective, c.populations or 1, noise_keys)
+
+    def _new_ledger(self) -> Ledger:
+        c = self.config
+        return Ledger(c.method.filters, c.rows, c.populations or 1, c.diversity)
 
     def _warn_if_identical(self) -> None:
-        if self._warned_identical or self.config.particles < 2 or min(self.totals.stepped) < _IDENTICAL_AFTER:
+        looks = self._steps % _LOOKS_EVERY == 0 or not self.theta.is_cuda or self._steps == _IDENTICAL_AFTER
+        if not looks or min(self.totals.stepped) < _IDENTICAL_AFTER:
             return
         drift = float((self.theta - self.source).norm(dim=1).max())
         if drift == 0:  # all of them were just reset
             return
         self._warned_identical = True
-        if float((self.theta - self.theta[:1]).norm(dim=1).max()) <= 1e-5 * drift:
+        grouped = self._by_population(self.theta)
+        if float((grouped - grouped[:, :1]).norm(dim=2).max()) <= 1e-5 * drift:
             warnings.warn(
                 f"all {self.config.particles} particles are still the same after {self.totals.steps} steps, so they "
                 "are worth one; let lr_spread, the optimizers, or the random numbers differ.",
@@ -308,11 +334,9 @@ class Adapted(nn.Module):
 
     # ------------------------------------------------------------------ state
 
-    def _state(self, group: str) -> dict[str, Tensor]:
-        prefix = f"{group}_"
-        return {
-            name[len(prefix) :]: b for name, b in self._buffers.items() if name.startswith(prefix) and b is not None
-        }
+    def _tensors(self) -> State:
+        """What a step reads and writes."""
+        return {name: b for name, b in self._buffers.items() if b is not None and name != "classes"}
 
     def _register(self, group: str, values: Mapping[str, Tensor]) -> None:
         for name, value in values.items():
@@ -348,6 +372,7 @@ class Adapted(nn.Module):
                 del self._buffers[name]
             for name, buffer in expected.items():
                 self._buffers[name] = state_dict[name].detach().to(buffer.device, copy=True)
+        self._steps = int(self.step)
         rates = None if bool(self.learning_rates.isnan().any()) else tuple(self.learning_rates.tolist())
         self.config = replace(self.config, num_classes=int(classes) or None, learning_rates=rates)
         return nn.modules.module._IncompatibleKeys([], [])
@@ -373,16 +398,17 @@ class Adapted(nn.Module):
                     moved = buffer.to(moved.device, torch.float32)
                 self._buffers[name] = buffer.to(moved.device) if name == "learning_rates" else moved
             self._refresh_layout()
-        self._engine = None
+        self._advancer = self._captured = None
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Adapted":
         twin = self.__class__.__new__(self.__class__)
         memo[id(self)] = twin
-        apart = ("_engine", "last", "source_network")
+        apart = ("_advancer", "_captured", "_ledger", "source_network")
         with torch.inference_mode(False):
             twin.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in apart}, memo))
-            twin.__dict__.update(_engine=None, last=self.last, source_network=share_structure(self.source_network))
+            twin.__dict__.update(_advancer=None, _captured=None, _ledger=self._ledger.copy())
+            twin.__dict__["source_network"] = share_structure(self.source_network)
         return twin
 
 

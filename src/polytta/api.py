@@ -18,6 +18,7 @@ from polytta.methods import Method, resolve_method
 from polytta.optim import Optimizer, OptimizerSpec, resolve_optimizers
 from polytta.optim.rule import lr_multipliers
 from polytta.particles import ENGINES
+from polytta.particles.precision import PRECISIONS, Precision
 from polytta.particles.sharing import unwrap
 from polytta.particles.targets import Patterns, choose_layers
 from polytta.persist import check_source, read
@@ -39,12 +40,14 @@ def adapt(
     targets: Patterns = None,
     exclude: Patterns = "auto",
     engine: str = "auto",
+    precision: Precision = "fp32",
     statistics: Literal["auto", "batch", "source"] = "auto",
     objective: Literal["scaled", "literal"] = "scaled",
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     shared_noise: bool = False,
     lr_spread: float = 0.2,
     lr_span: float | None = None,
+    populations: int | None = None,
     num_classes: int | None = None,
     batch_size: int | None = None,
 ) -> Adapted:
@@ -56,7 +59,7 @@ def adapt(
         particles: number K of hypotheses; 1 is the plain base method.
         diversity: how particles interact: a name or an object from ``polytta.diversity``.
         optimizer: one spec or K of them: names or objects from ``polytta.optim``.
-        lr: learning rate, or one per particle; None applies the public code's rule for the model and batch size.
+        lr: learning rate, or one per particle (or one per particle of every population); None applies the public code's rule for the model and batch size.
         views: versions of the batch to learn from: a name, callables, or ``polytta.views.Views``.
         preset: thresholds for methods given by name: "paper", or "official" for each method's own public code.
         aggregate: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how sure
@@ -64,15 +67,20 @@ def adapt(
         targets: norm layers to adapt, names or regular expressions; None means all.
         exclude: norm layers to leave alone; "auto" freezes the top of the network (``polytta.particles.targets``)
             unless ``targets`` says what to adapt; None excludes nothing.
-        engine: "folded" (all particles in one pass), "static" (the same with fixed shapes), "loop" (one particle at a
-            time), or "auto".
+        engine: "folded" (all particles in one pass), "graph" (the same recorded as CUDA graphs), "static" (folded with
+            fixed shapes), "loop" (one particle at a time), or "auto": "graph" on a CUDA device, else "folded".
+        precision: "fp32", or on a CUDA device "tf32" or "bf16" for a faster frozen trunk
+            (``polytta.particles.precision``).
         statistics: what BatchNorm layers use: "batch", "source", or "auto" for the method's own choice.
         objective: "scaled", or "literal" for the paper's factor 1/K.
-        seed: of all random numbers; equal seeds and streams give equal predictions.
+        seed: of all random numbers; equal seeds and streams give equal predictions. With populations, one each.
         shared_noise: give all particles the same random numbers.
         lr_spread: particles' learning rates run from (1 - lr_spread) to (1 + lr_spread) times the common one.
         lr_span: instead, each particle's learning rate is this factor above its neighbour's, so that the population
             tries rates of different magnitude at once.
+        populations: run G independent populations of K particles in one batch, each with its own stream: ``adapted(x)``
+            then takes (G, B, ...) images and returns (G, B, C), equal to G separate runs at far less than G times the
+            cost at small batches.
         num_classes: C, when it should be checked; otherwise read off the first output.
         batch_size: batch size for the learning-rate rule; None means that of the first batch.
 
@@ -83,8 +91,11 @@ def adapt(
         raise ConfigError(f"model: got {type(model).__name__}; allowed is a torch.nn.Module.")
     model = unwrap(model)
     _whole_number("particles", particles, 1)
-    _whole_number("seed", seed, 0)
-    for name, value, least in (("num_classes", num_classes, 2), ("batch_size", batch_size, 1)):
+    for name, value, least in (
+        ("populations", populations, 1),
+        ("num_classes", num_classes, 2),
+        ("batch_size", batch_size, 1),
+    ):
         if value is not None:
             _whole_number(name, value, least)
     if not _is_number(lr_spread) or not (lr_span is None or _is_number(lr_span)):
@@ -92,13 +103,17 @@ def adapt(
     if not isinstance(shared_noise, bool):
         raise ConfigError(f"shared_noise: got {shared_noise!r}; allowed are True and False.")
     _one_of("engine", engine, ("auto", *ENGINES))
+    _one_of("precision", precision, PRECISIONS)
     _one_of("statistics", statistics, ("auto", "batch", "source"))
     _one_of("objective", objective, ("scaled", "literal"))
     check_aggregate(aggregate)
     multipliers = lr_multipliers(particles, lr_spread, lr_span)
     resolved = resolve_method(method, preset)
     optimizers = resolve_optimizers(optimizer, particles)
-    rates, origin = _explicit_rates(optimizers, lr, multipliers, each=not isinstance(optimizer, str | Optimizer))
+    seeds = _seeds(seed, populations)
+    rates, origin = _explicit_rates(
+        optimizers, lr, multipliers, populations or 1, each=not isinstance(optimizer, str | Optimizer)
+    )
     config = Config(
         method=resolved,
         particles=particles,
@@ -109,13 +124,15 @@ def adapt(
         views=resolve_views(views),
         aggregate=aggregate,
         layers=choose_layers(model, targets, exclude),
-        engine="folded" if engine == "auto" else engine,
+        engine=engine,
+        precision=precision,
         statistics=resolved.statistics if statistics == "auto" else statistics,  # type: ignore[arg-type]
         objective=objective,
-        seed=seed,
+        seed=seeds,
         shared_noise=shared_noise,
         lr_spread=lr_spread,
         lr_span=lr_span,
+        populations=populations,
         num_classes=num_classes,
         batch_size=batch_size,
     )
@@ -146,7 +163,12 @@ def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
 
 
 def _explicit_rates(
-    optimizers: tuple[Optimizer, ...], lr: float | Sequence[float] | None, multipliers: Sequence[float], *, each: bool
+    optimizers: tuple[Optimizer, ...],
+    lr: float | Sequence[float] | None,
+    multipliers: Sequence[float],
+    populations: int,
+    *,
+    each: bool,
 ) -> tuple[tuple[float, ...] | None, str]:
     """Learning rates the user gave: one per particle is taken as it is, a common one is spread."""
     particles = len(optimizers)
@@ -155,8 +177,9 @@ def _explicit_rates(
         if isinstance(lr, str) or not isinstance(lr, Iterable) or not all(_is_number(value) for value in lr):
             raise ConfigError(f"lr: got {lr!r}; allowed are a number, one per particle, or None.")
         rates = tuple(float(value) for value in lr)
-        if len(rates) != particles:
+        if len(rates) not in (particles, particles * populations):
             raise ConfigError(f"lr: got {len(rates)} values for {particles} particles; allowed are one, or one each.")
+        rates = rates * (particles * populations // len(rates))
         origin = "lr, one per particle"
     elif all(value is None for value in own) and lr is None:
         return None, "reference rule, at the first batch"
@@ -167,11 +190,24 @@ def _explicit_rates(
             raise ConfigError(f"lr: got {lr!r} beside an optimizer with its own lr; allowed is one of the two.")
         common = [float(lr) if value is None else value for value in own]  # type: ignore[arg-type]
         exact = each and all(value is not None for value in own)
-        rates = tuple(value * (1.0 if exact else m) for value, m in zip(common, multipliers, strict=True))
+        one = tuple(value * (1.0 if exact else m) for value, m in zip(common, multipliers, strict=True))
+        rates = one * populations
         origin = "the optimizers' own lr" if exact else "lr, times each particle's multiplier"
     if not all(0 <= rate < inf for rate in rates):
         raise ConfigError(f"lr: got {lr!r}; allowed are finite numbers >= 0.")
     return rates, origin
+
+
+def _seeds(seed: object, populations: int | None) -> int | tuple[int, ...]:
+    """One seed, or one per population."""
+    if populations is None or isinstance(seed, int) or not isinstance(seed, Sequence):
+        _whole_number("seed", seed, 0)
+        return seed  # type: ignore[return-value]
+    for one in seed:
+        _whole_number("seed", one, 0)
+    if len(seed) != populations:
+        raise ConfigError(f"seed: got {len(seed)} for {populations} populations; allowed are one, or one each.")
+    return tuple(seed)
 
 
 def _is_number(value: object) -> bool:

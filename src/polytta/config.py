@@ -12,6 +12,7 @@ from polytta.errors import StateError
 from polytta.methods import METHODS, Method
 from polytta.optim import OPTIMIZERS, Optimizer
 from polytta.optim.rule import lr_multipliers
+from polytta.particles.precision import Precision
 from polytta.views import VIEWS, Views
 
 
@@ -29,13 +30,15 @@ class Config:
         views: versions of the batch particles learn from.
         aggregate: how K predictions become one.
         layers: names of the adapted norm layers.
-        engine: "folded", "static" or "loop".
+        engine: "folded", "static", "graph", "loop", or "auto" for the best the device has.
+        precision: how exactly the frozen trunk computes: "fp32", "tf32" or "bf16".
         statistics: what BatchNorm layers use, "batch" or "source".
         objective: "scaled" (each particle's own loss at full weight) or "literal" (1/K, as the paper prints it).
-        seed: of all random numbers.
+        seed: of all random numbers; one per population where there are several.
         shared_noise: whether all particles draw the same random numbers.
         lr_spread: learning-rate multipliers run from 1 - lr_spread to 1 + lr_spread.
         lr_span: instead, factor between the learning rates of neighbouring particles.
+        populations: G independent populations in one batch; None is the usual single one.
         num_classes: C; None until the first batch.
         batch_size: the batch size the learning-rate rule used; None until the first batch.
     """
@@ -50,12 +53,14 @@ class Config:
     aggregate: str
     layers: tuple[str, ...]
     engine: str
+    precision: Precision
     statistics: Literal["batch", "source"]
     objective: Literal["scaled", "literal"]
-    seed: int
+    seed: int | tuple[int, ...]
     shared_noise: bool
     lr_spread: float
     lr_span: float | None
+    populations: int | None
     num_classes: int | None
     batch_size: int | None
 
@@ -63,6 +68,17 @@ class Config:
     def multipliers(self) -> tuple[float, ...]:
         """Learning-rate multipliers of the particles."""
         return lr_multipliers(self.particles, self.lr_spread, self.lr_span)
+
+    @property
+    def rows(self) -> int:
+        """Particles of all populations, G·K."""
+        return self.particles * (self.populations or 1)
+
+    @property
+    def noise_owners(self) -> list[tuple[int, int]]:
+        """(seed, number of the particle) that decide each row's random numbers."""
+        seeds = self.seed if isinstance(self.seed, tuple) else (self.seed,) * (self.populations or 1)
+        return [(seed, 0 if self.shared_noise else number) for seed in seeds for number in range(self.particles)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON. Tensors and callables inside a method appear as their description."""
@@ -89,9 +105,11 @@ def arguments_from(stored: Mapping[str, Any]) -> dict[str, Any]:
             "targets": [f"^{re.escape(name)}$" for name in stored["layers"]],
             "exclude": None,
             "engine": stored["engine"],
+            "precision": stored["precision"],
             "statistics": stored["statistics"],
             "objective": stored["objective"],
             "seed": stored["seed"],
+            "populations": stored["populations"],
             "shared_noise": stored["shared_noise"],
             "lr_spread": stored["lr_spread"],
             "lr_span": stored["lr_span"],

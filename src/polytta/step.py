@@ -2,35 +2,43 @@
 
 ``Step`` is the context a method works in. It owns what only this step needs (the random numbers, the counts of work
 done) and joins the rooms: views make passes, the engine runs them, the diversifier turns losses into directions.
+Several populations may share a step: their particles are more rows of the same passes, and never meet.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from polytta.diversity import Diversifier, Objective
 from polytta.methods.base import Method, Pass, Selection, any_selected
+from polytta.noise import Noise
 from polytta.particles import Engine
-from polytta.particles.folded import fold_batch
 from polytta.views import Views
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What stays the same from step to step."""
+    """What stays the same from step to step.
+
+    Attributes:
+        method: the base method.
+        diversifier: how particles interact.
+        views: versions of the batch to learn from.
+        objective: "scaled", or "literal" for the paper's 1/K.
+        populations: G.
+        noise_keys: (views, G·K) keys of the random numbers.
+    """
 
     method: Method
     diversifier: Diversifier
     views: Views
     objective: Literal["scaled", "literal"]
-    seed: int
-    shared_noise: bool
+    populations: int
+    noise_keys: Tensor
 
 
 class Step:
@@ -39,11 +47,12 @@ class Step:
     Args:
         engine: runs the passes.
         rules: method, diversifier and what else is fixed.
-        theta: (K, P) particles.
+        theta: (G·K, P) particles, population by population.
         source: (P,) source parameters.
-        x: (B, ...) usable images.
+        x: (G, B, ...) usable images, one batch per population.
+        index: () number of the step in the stream; random numbers depend on it alone, so a resumed stream draws the
+            same.
         learns: whether this step may learn, or only predicts.
-        index: number of the step in the stream; random numbers depend on it alone, so a resumed stream draws the same.
     """
 
     def __init__(
@@ -53,7 +62,7 @@ class Step:
         theta: Tensor,
         source: Tensor,
         x: Tensor,
-        index: int,
+        index: Tensor,
         *,
         learns: bool = True,
     ) -> None:
@@ -75,15 +84,17 @@ class Step:
     def passes(self) -> list[Pass]:
         """One differentiable pass per view; only the views a prediction needs when nothing is to be learnt."""
         made = []
-        for view, images in enumerate(self.rules.views.of(self.x, to_predict=not self.learns)):
-            folded = fold_batch(images, self.particles)
+        populations, batch = self.x.shape[:2]
+        for view, images in enumerate(self.rules.views.of(self.x.flatten(0, 1), to_predict=not self.learns)):
+            own = images.unflatten(0, (populations, 1, batch))
+            folded = own.expand(-1, self.particles // populations, *own.shape[2:]).flatten(0, 1)
             if self.learns and self.rules.diversifier.needs_input_gradient:
                 folded = folded.clone().requires_grad_()
             made.append(self._run(self.theta, folded, None, view))
         return made
 
     def prediction(self, passes: Sequence[Pass]) -> Tensor:
-        """(K, B, C) logits that the answer is made from."""
+        """(G·K, B, C) logits that the answer is made from."""
         return self.rules.views.combine([made.logits.detach() for made in passes])
 
     def forward(
@@ -105,7 +116,7 @@ class Step:
             return self._run(near.theta if theta is None else theta, near.x if x is None else x, where, near.view)
 
     def descend(self, passes: Sequence[Pass], selections: Sequence[Selection]) -> tuple[Tensor, Tensor]:
-        """Direction (K, P) of the diversified objective, and the losses (K,)."""
+        """Direction (G·K, P) of the diversified objective, and the losses (G·K,)."""
         theta = passes[0].theta
         active = any_selected(selections)
         if not self.engine.static_shapes and not bool(active.any()):
@@ -114,24 +125,33 @@ class Step:
             self.backward_samples = self.backward_samples + selection.mask.sum()
         method = self.rules.method
         penalty = method.penalty(self, theta)
-        objective = Objective(theta, self.source, passes, selections, method.sample_losses, penalty, self._again)
+        objective = Objective(
+            theta,
+            self.source,
+            passes,
+            selections,
+            method.sample_losses,
+            penalty,
+            self._again,
+            self.rules.populations,
+            self.engine.rounding,
+        )
         losses = objective.losses()
         direction = self.rules.diversifier.direction(objective, losses)
         self.measures.update(objective.measures)
         if self.rules.objective == "literal":
-            direction = direction / self.particles
+            direction = direction / objective.particles
         finite = direction.isfinite().all(dim=1)
         self.healthy = self.healthy & finite
         return torch.where((active & finite).unsqueeze(1), direction, torch.zeros_like(direction)), losses.detach()
 
-    def generator(self, particle: int, view: int) -> torch.Generator:
-        """The particle's own random numbers for this step and view."""
-        owner = 0 if self.rules.shared_noise else particle
-        return torch.Generator().manual_seed(_mix(self.rules.seed, owner, self.index, view))
+    def noise(self, view: int) -> Noise:
+        """The particles' random numbers for this step and view."""
+        return Noise(self.rules.noise_keys[view], self.index)
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Tensors named like the model's parameters as one vector (P,)."""
-        return self.engine.layout.flatten(tensors)
+        return self.engine.flatten(tensors)
 
     def _again(self, near: Pass, x: Tensor, needed: Tensor) -> Pass:
         # Fewer rows would change batch statistics, so those see again what they saw.
@@ -144,13 +164,15 @@ class Step:
         compared = self.rules.diversifier.compares_predictions_on
         if compared == "all":
             return None
-        return where.any(dim=0, keepdim=True).expand_as(where) if compared == "selected" else where
+        if compared == "nothing":
+            return where
+        grouped = where.unflatten(0, (self.rules.populations, -1))
+        return grouped.any(dim=1, keepdim=True).expand_as(grouped).flatten(0, 1)
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int) -> Pass:
         self.forward_samples = self.forward_samples + (x.shape[0] * x.shape[1] if where is None else where.sum())
         twice = self.learns and self.rules.diversifier.differentiates_twice(x)
-        with _twice_differentiable() if twice else nullcontext():
-            logits = self.engine.logits(theta, x, where)
+        logits = self.engine.logits(theta, x, where, twice=twice)
         return Pass(theta, x, finite_rows(logits), where, view)
 
 
@@ -160,18 +182,3 @@ def finite_rows(logits: Tensor) -> Tensor:
     What overflowed inside the network may still spoil the gradient; then ``Step.healthy`` keeps the particle in place.
     """
     return torch.where(logits.isfinite().all(dim=-1, keepdim=True), logits, torch.zeros_like(logits))
-
-
-def _twice_differentiable() -> AbstractContextManager[None]:
-    return sdpa_kernel([SDPBackend.MATH])
-
-
-def _mix(*numbers: int) -> int:
-    """One well-spread 63-bit seed from several small integers (splitmix64's finaliser, folded over them)."""
-    mask, state = 2**64 - 1, 0
-    for number in numbers:
-        state = (state + number + 0x9E3779B97F4A7C15) & mask
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & mask
-        state ^= state >> 31
-    return state >> 1

@@ -37,7 +37,7 @@ def population(kind: str, engine: str = "folded", dtype: torch.dtype = torch.flo
 
 def direction(adapted: Adapted, diversifier: Diversifier, x: Tensor, method: Method = METHOD) -> Tensor:
     rules = dataclasses.replace(adapted._rules, diversifier=diversifier, method=method)
-    step = Step(adapted._ready(x), rules, adapted.theta, adapted.source, x, index=99)
+    step = Step(adapted._ready(x).engine, rules, adapted.theta, adapted.source, x.unsqueeze(0), torch.tensor(99))
     proposal = method.update(step, {})
     assert proposal.direction is not None
     return proposal.direction
@@ -49,7 +49,7 @@ class Written:
     def __init__(self, adapted: Adapted, x: Tensor) -> None:
         self.theta = adapted.theta.detach().requires_grad_()
         rules = dataclasses.replace(adapted._rules, diversifier=Grad(solver="exact"))
-        step = Step(adapted._ready(x), rules, adapted.theta, adapted.source, x, index=99)
+        step = Step(adapted._ready(x).engine, rules, adapted.theta, adapted.source, x.unsqueeze(0), torch.tensor(99))
         made = step.passes()[0]
         self.selection, _ = METHOD.select(step, made, {})
         self.images = [x.clone().requires_grad_() for _ in range(K)]

@@ -62,7 +62,7 @@ def test_no_input_does_harm(key: tuple[str, str], x: torch.Tensor) -> None:
 def test_adapters_above_really_adapted() -> None:
     for adapted in ADAPTERS.values():
         adapted.reset()
-        for x in small_stream(5, 4, dtype=torch.float32):
+        for x in small_stream(20, 4, dtype=torch.float32):
             adapted(x)
         assert sum(adapted.totals.stepped) > 0
 

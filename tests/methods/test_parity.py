@@ -14,6 +14,7 @@ from torch import Tensor
 import polytta
 from polytta.methods import SAR, DeYO, Method, Source, Tent
 from polytta.methods.shuffles import permute_tiles
+from polytta.noise import Noise
 
 VECTORS = Path(__file__).parent / "vectors"
 CASES = {case["name"]: case for case in json.loads((VECTORS / "cases.json").read_text())}
@@ -41,8 +42,8 @@ class RecordedShuffle:
     def __init__(self, permutations: Tensor) -> None:
         self.permutations = iter(permutations.long())
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return permute_tiles(x, next(self.permutations))
+    def __call__(self, x: Tensor, noise: Noise) -> Tensor:
+        return permute_tiles(x.squeeze(0), next(self.permutations)).unsqueeze(0)
 
 
 def method_of(case: dict[str, Any], recorded: dict[str, Tensor]) -> Method:

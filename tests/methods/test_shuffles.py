@@ -5,6 +5,11 @@ import polytta
 from polytta.checks.networks import small_model, small_stream
 from polytta.methods import DeYO
 from polytta.methods.shuffles import CentreOcclusion, PatchShuffle, PixelShuffle, permute_tiles
+from polytta.noise import Noise, keys
+
+
+def noise() -> Noise:
+    return Noise(keys([(0, 0), (0, 1)], 1, torch.device("cpu"))[0], torch.tensor(0))
 
 
 def test_tiles_move_as_the_permutation_says() -> None:
@@ -17,28 +22,30 @@ def test_tiles_move_as_the_permutation_says() -> None:
 
 
 def test_patch_shuffle_keeps_the_pixels_and_differs_between_images() -> None:
-    x = torch.rand(1, 3, 8, 8).expand(2, -1, -1, -1)
-    moved = PatchShuffle()(x, torch.Generator().manual_seed(0))
-    assert torch.equal(moved.flatten(2).sort().values, x.flatten(2).sort().values)
-    assert not torch.equal(moved[0], moved[1])
+    x = torch.rand(1, 1, 3, 8, 8).expand(2, 2, -1, -1, -1)
+    moved = PatchShuffle()(x, noise())
+    assert torch.equal(moved.flatten(3).sort().values, x.flatten(3).sort().values)
+    different = moved.flatten(0, 1)
+    assert all(not torch.equal(different[i], different[j]) for i in range(4) for j in range(i))
 
 
 def test_sides_that_do_not_divide_are_resized_and_back() -> None:
-    assert PatchShuffle()(torch.rand(2, 3, 10, 9), torch.Generator()).shape == (2, 3, 10, 9)
+    assert PatchShuffle()(torch.rand(2, 2, 3, 10, 9), noise()).shape == (2, 2, 3, 10, 9)
 
 
 def test_pixel_shuffle_is_shared_by_the_batch() -> None:
-    x = torch.rand(1, 3, 8, 8).expand(2, -1, -1, -1)
-    moved = PixelShuffle()(x, torch.Generator().manual_seed(0))
-    assert torch.equal(moved[0], moved[1])
-    assert torch.equal(moved.flatten(2).sort().values, x.flatten(2).sort().values)
+    x = torch.rand(1, 1, 3, 8, 8).expand(2, 2, -1, -1, -1)
+    moved = PixelShuffle()(x, noise())
+    assert torch.equal(moved[:, 0], moved[:, 1])
+    assert not torch.equal(moved[0], moved[1]), "each particle has its own permutation"
+    assert torch.equal(moved.flatten(3).sort().values, x.flatten(3).sort().values)
 
 
 def test_occlusion_covers_the_central_half_with_the_mean() -> None:
-    x = torch.rand(2, 3, 8, 8)
-    covered = CentreOcclusion()(x, torch.Generator())
+    x = torch.rand(2, 2, 3, 8, 8)
+    covered = CentreOcclusion()(x, noise())
     assert torch.equal(covered[..., 0, :], x[..., 0, :])
-    assert torch.allclose(covered[..., 2:6, 2:6], x.mean(dim=(2, 3), keepdim=True).expand(2, 3, 4, 4))
+    assert torch.allclose(covered[..., 2:6, 2:6], x.mean(dim=(3, 4), keepdim=True).expand(2, 2, 3, 4, 4))
 
 
 @pytest.mark.parametrize("shuffle", ["patch", "pixel", "occlusion"])

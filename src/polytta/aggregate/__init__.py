@@ -1,4 +1,4 @@
-"""One prediction from K: (K, B, C) logits to (B, C) log-probabilities."""
+"""One prediction from K: (..., K, B, C) logits to (..., B, C) log-probabilities."""
 
 from collections.abc import Mapping
 

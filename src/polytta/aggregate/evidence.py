@@ -48,6 +48,7 @@ def scores(state: Mapping[str, Tensor]) -> Tensor:
 
 
 def combine(state: Mapping[str, Tensor], logits: Tensor) -> Tensor:
-    """(B, C) log-probabilities of the weighted mixture."""
-    weights = (SHARPNESS * scores(state) / log(logits.shape[-1])).log_softmax(dim=0).to(logits.dtype)
-    return (logits.log_softmax(dim=-1) + weights.reshape(-1, 1, 1)).logsumexp(dim=0)
+    """(..., B, C) log-probabilities of the weighted mixture, from (..., K, B, C) logits."""
+    own = scores(state).reshape(logits.shape[:-2])
+    weights = (SHARPNESS * own / log(logits.shape[-1])).log_softmax(dim=-1).to(logits.dtype)
+    return (logits.log_softmax(dim=-1) + weights[..., None, None]).logsumexp(dim=-3)

@@ -47,8 +47,9 @@ class Tally:
         self.entropy = np.zeros(len(labels), np.float32)
         self.disagreement = np.zeros(len(labels), np.float32)
         self._nll = self._brier = 0.0
-        self._per_class = classification.MulticlassAccuracy(num_classes, average="none")
-        self._top5 = classification.MulticlassAccuracy(num_classes, average="micro", top_k=_TOP)
+        # Counts, not shares: torchmetrics divides in single precision, which leaves 47.999999 for 48.
+        self._confusion = classification.MulticlassConfusionMatrix(num_classes)
+        self._top5 = classification.MulticlassStatScores(num_classes, average="micro", top_k=_TOP)
         self._ece = classification.MulticlassCalibrationError(num_classes, n_bins=BINS)
 
     def add(self, log_probs: Tensor, entropy: Tensor, disagreement: Tensor) -> None:
@@ -62,7 +63,7 @@ class Tally:
         self._nll += float(F.nll_loss(log_probs.double(), labels, reduction="sum"))
         truth = F.one_hot(labels, self.num_classes)
         self._brier += float((probs.double() - truth).square().sum())
-        self._per_class.update(top.indices, labels)
+        self._confusion.update(top.indices, labels)
         if self.num_classes > _TOP:
             self._top5.update(probs, labels)
         self._ece.update(probs, labels)
@@ -71,13 +72,13 @@ class Tally:
     def scores(self) -> Scores:
         """The measures over all images."""
         count = len(self.labels)
-        shares: list[float] = self._per_class.compute().double().tolist()
-        present = torch.bincount(self.labels, minlength=self.num_classes).tolist()
+        confusion = self._confusion.compute()
+        hits, present = confusion.diagonal().tolist(), confusion.sum(dim=1).tolist()
         groups = None if self.groups is None else group_accuracy(self.correct, self.groups)
         return Scores(
-            accuracy=100 * float(self.correct.mean()),
-            top5=100 * float(self._top5.compute()) if self.num_classes > _TOP else None,
-            per_class=tuple(100 * share if here else None for share, here in zip(shares, present, strict=True)),
+            accuracy=100 * sum(hits) / count,
+            top5=100 * int(self._top5.compute()[0]) / count if self.num_classes > _TOP else None,
+            per_class=tuple(100 * hit / here if here else None for hit, here in zip(hits, present, strict=True)),
             ece=float(self._ece.compute()),
             nll=self._nll / count,
             brier=self._brier / count,

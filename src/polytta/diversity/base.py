@@ -21,13 +21,16 @@ class Objective:
     """The population's losses at one point of parameter space.
 
     Attributes:
-        theta: (K, P) parameters, a leaf that gradients are taken with respect to.
+        theta: (G·K, P) parameters, a leaf that gradients are taken with respect to; particles interact within their
+            own of the G populations.
         source: (P,) parameters of the source model.
         passes: one per view.
         selections: one per view.
         sample_losses: logits (K, B, C) to losses (K, B).
         penalty: (K,) loss on the parameters themselves, or None.
         again: repeats a pass with other images, for at least the (particle, sample) pairs marked.
+        populations: G.
+        rounding: relative rounding error of the passes.
         measures: what the diversifier found out on the way, for the report.
     """
 
@@ -38,12 +41,18 @@ class Objective:
     sample_losses: Callable[[Tensor], Tensor]
     penalty: Tensor | None
     again: Callable[[Pass, Tensor, Tensor], Pass]
+    populations: int = 1
+    rounding: float = 2.0**-23
     measures: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def particles(self) -> int:
         """K."""
-        return self.theta.shape[0]
+        return self.theta.shape[0] // self.populations
+
+    def by_population(self, rows: Tensor) -> Tensor:
+        """(G·K, ...) to (G, K, ...)."""
+        return rows.unflatten(0, (self.populations, self.particles))
 
     def weighted(self, made: Pass, selection: Selection) -> Tensor:
         """(K, B) losses of the selected samples times their weights, 0 elsewhere."""
@@ -54,14 +63,14 @@ class Objective:
 
     def losses(self) -> Tensor:
         """(K,) mean over each particle's selected samples, summed over views, plus the penalty."""
-        total = self.theta.new_zeros(self.particles)
+        total = self.theta.new_zeros(self.theta.shape[0])
         for made, selection in zip(self.passes, self.selections, strict=True):
             total = total + self.weighted(made, selection).sum(dim=1) / selection.mask.sum(dim=1).clamp(min=1)
         return total if self.penalty is None else total + self.penalty
 
     def note_input_gradients(self, gradients: Tensor, mask: Tensor) -> None:
         """Remembers, for the report, how alike the particles' input gradients are; views are averaged."""
-        cosine = mean_cosine(gradients, mask) / len(self.passes)
+        cosine = mean_cosine(self.by_population(gradients), self.by_population(mask)) / len(self.passes)
         self.measures["input_gradient_cosine"] = (
             self.measures.get("input_gradient_cosine", torch.zeros_like(cosine)) + cosine
         )

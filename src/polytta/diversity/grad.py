@@ -99,7 +99,7 @@ class Grad(Diversifier):
         descent = objective.gradient((per_particle / counts).sum(), retain_graph=True)
         gradients = torch.autograd.grad(per_particle.sum(), made.x, create_graph=True)[0]
         objective.note_input_gradients(gradients.detach(), selection.mask)
-        omega = alignment(gradients, selection.mask, self.form)
+        omega = self._omega(objective, gradients, selection)
         return descent, torch.autograd.grad(omega, objective.theta)[0]
 
     def _fast(self, objective: Objective, made: Pass, selection: Selection) -> tuple[Tensor, Tensor]:
@@ -110,21 +110,26 @@ class Grad(Diversifier):
         objective.note_input_gradients(gradients, selection.mask)
         with torch.enable_grad():
             leaf = gradients.detach().requires_grad_()
-            towards = torch.autograd.grad(alignment(leaf, selection.mask, self.form), leaf)[0]
-        step = _step_size(made.x, towards)
+            towards = torch.autograd.grad(self._omega(objective, leaf, selection), leaf)[0]
+        step = _step_size(made.x, towards, objective.rounding)
         shifted = objective.again(made, made.x.detach() + step * towards, selection.mask)
         moved = objective.gradient(objective.weighted(shifted, selection).sum())
         epsilon = step.reshape(-1, 1)
         counts = selection.mask.sum(dim=1, keepdim=True).clamp(min=1)
         return base / counts, torch.where(epsilon > 0, (moved - base) / epsilon.clamp(min=1e-30), 0.0)
 
+    def _omega(self, objective: Objective, gradients: Tensor, selection: Selection) -> Tensor:
+        """Ω_Grad summed over populations."""
+        mask = objective.by_population(selection.mask)
+        return alignment(objective.by_population(gradients), mask, self.form).sum()
 
-def _step_size(x: Tensor, towards: Tensor) -> Tensor:
+
+def _step_size(x: Tensor, towards: Tensor, rounding: float) -> Tensor:
     """(K, 1, ...) ε that moves each particle's images by a fixed share of their size; 0 where there is no direction.
 
     The share balances what a difference loses to curvature (too far) and to rounding (too near).
     """
-    share = 1e-8 if x.dtype == torch.float64 else 1e-4
+    share = 0.5 * rounding**0.5
     largest = towards.flatten(2).norm(dim=2).amax(dim=1)
     pixels = x[0, 0].numel()
     size = x.detach().flatten(2).norm(dim=2).mean(dim=1).clamp(min=0.1 * pixels**0.5)  # a flat image has no size

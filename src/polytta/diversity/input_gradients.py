@@ -8,32 +8,35 @@ def alignment(gradients: Tensor, mask: Tensor, form: str) -> Tensor:
     """Mean over ordered pairs of particles of their alignment on the samples both kept.
 
     Args:
-        gradients: (K, B, ...) per-sample input gradients.
-        mask: (K, B) kept samples.
+        gradients: (..., K, B, *image) per-sample input gradients, with as many leading dimensions as ``mask`` has.
+        mask: (..., K, B) kept samples.
         form: "dot", "cosine", or "l2" for the negated squared distance.
+
+    Returns:
+        (...) one value per population.
     """
-    particles = gradients.shape[0]
-    flat = gradients.flatten(2)
-    dots = torch.einsum("ibd,jbd->ijb", flat, flat)
-    squares = dots.diagonal().transpose(0, 1)
+    particles = mask.shape[-2]
+    flat = gradients.flatten(mask.dim())
+    dots = torch.einsum("...ibd,...jbd->...ijb", flat, flat)
+    squares = dots.diagonal(dim1=-3, dim2=-2).transpose(-2, -1)
     if form == "cosine":
         norms = squares.clamp(min=1e-30).sqrt()
-        dots = dots / (norms.unsqueeze(0) * norms.unsqueeze(1))
+        dots = dots / (norms.unsqueeze(-3) * norms.unsqueeze(-2))
     elif form == "l2":
-        dots = 2 * dots - squares.unsqueeze(0) - squares.unsqueeze(1)
+        dots = 2 * dots - squares.unsqueeze(-3) - squares.unsqueeze(-2)
     both = _shared(mask)
-    means = torch.where(both, dots, torch.zeros_like(dots)).sum(dim=2) / both.sum(dim=2).clamp(min=1)
-    return means.sum() / (particles * (particles - 1))
+    means = torch.where(both, dots, torch.zeros_like(dots)).sum(dim=-1) / both.sum(dim=-1).clamp(min=1)
+    return means.sum(dim=(-2, -1)) / (particles * (particles - 1))
 
 
 def mean_cosine(gradients: Tensor, mask: Tensor) -> Tensor:
-    """Mean cosine between input gradients over the pairs of particles that share a sample, for reports."""
-    particles = gradients.shape[0]
-    sharing = _shared(mask).any(dim=2).sum().clamp(min=1)
+    """(...) mean cosine between input gradients over the pairs of particles that share a sample, for reports."""
+    particles = mask.shape[-2]
+    sharing = _shared(mask).any(dim=-1).sum(dim=(-2, -1)).clamp(min=1)
     return alignment(gradients, mask, "cosine") * (particles * (particles - 1)) / sharing
 
 
 def _shared(mask: Tensor) -> Tensor:
-    """(K, K, B) samples that two different particles both kept."""
-    others = ~torch.eye(mask.shape[0], dtype=torch.bool, device=mask.device)
-    return mask.unsqueeze(0) & mask.unsqueeze(1) & others.unsqueeze(2)
+    """(..., K, K, B) samples that two different particles both kept."""
+    others = ~torch.eye(mask.shape[-2], dtype=torch.bool, device=mask.device)
+    return mask.unsqueeze(-3) & mask.unsqueeze(-2) & others.unsqueeze(-1)

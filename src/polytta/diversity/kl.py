@@ -59,19 +59,20 @@ class KL(Diversifier):
         return objective.gradient(total)
 
     def omega(self, objective: Objective) -> Tensor:
-        """Ω_KL, summed over views."""
+        """Ω_KL, summed over views and populations."""
         total = objective.theta.new_zeros(())
         for made, selection in zip(objective.passes, objective.selections, strict=True):
-            divergence = self.divergences(made.logits)
-            mask = selection.mask if self.samples == "selected" else torch.ones_like(selection.mask)
-            kept = torch.where(mask.unsqueeze(1), divergence, torch.zeros_like(divergence))
-            total = total - (kept.sum(dim=2) / mask.sum(dim=1, keepdim=True).clamp(min=1)).sum()
+            divergence = self.divergences(objective.by_population(made.logits))
+            selected = objective.by_population(selection.mask)
+            mask = selected if self.samples == "selected" else torch.ones_like(selected)
+            kept = torch.where(mask.unsqueeze(-2), divergence, torch.zeros_like(divergence))
+            total = total - (kept.sum(dim=-1) / mask.sum(dim=-1, keepdim=True).clamp(min=1)).sum()
         return total / (objective.particles * (objective.particles - 1))
 
     def divergences(self, logits: Tensor) -> Tensor:
-        """(K, K, B) D_KL(pᵢ ‖ pⱼ) per sample."""
+        """(..., K, K, B) D_KL(pᵢ ‖ pⱼ) per sample."""
         log_probs = logits.log_softmax(dim=-1).clamp(min=log(self.smallest_prob))
         probs = logits.softmax(dim=-1)
         second = log_probs.detach() if self.detach else log_probs
         own = (probs * log_probs).sum(dim=-1)
-        return own.unsqueeze(1) - torch.einsum("ibc,jbc->ijb", probs, second)
+        return own.unsqueeze(-2) - torch.einsum("...ibc,...jbc->...ijb", probs, second)

@@ -62,28 +62,29 @@ class SVGD(Diversifier):
         active = any_selected(objective.selections).unsqueeze(1)
         log_gradient = -objective.gradient(losses.sum()) - self.anchor * (theta - objective.source)
         log_gradient = torch.where(active, log_gradient, torch.zeros_like(log_gradient))
-        return -objective.particles * self.phi(theta, log_gradient)
+        phi = self.phi(objective.by_population(theta), objective.by_population(log_gradient))
+        return -objective.particles * phi.flatten(0, 1)
 
     def phi(self, theta: Tensor, log_gradient: Tensor) -> Tensor:
-        """(K, P) Stein direction: ascent on log p̃."""
+        """(..., K, P) Stein direction: ascent on log p̃."""
         kernel, slope = self._kernel(theta)
         attraction = kernel @ log_gradient
-        repulsion = slope * (theta * kernel.sum(dim=1, keepdim=True) - kernel @ theta)
-        return (attraction + repulsion) / theta.shape[0]
+        repulsion = slope * (theta * kernel.sum(dim=-1, keepdim=True) - kernel @ theta)
+        return (attraction + repulsion) / theta.shape[-2]
 
     def kernel_matrix(self, theta: Tensor) -> Tensor:
-        """(K, K) κ(θᵢ, θⱼ)."""
+        """(..., K, K) κ(θᵢ, θⱼ)."""
         return self._kernel(theta)[0]
 
     def _kernel(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """The kernel matrix, and s in ∇_{θⱼ} κ = s κ (θᵢ - θⱼ)."""
-        scale = theta.shape[1] if self.distance == "mean" else 1
-        squared = (theta.unsqueeze(0) - theta.unsqueeze(1)).square().sum(dim=2) / scale
+        scale = theta.shape[-1] if self.distance == "mean" else 1
+        squared = (theta.unsqueeze(-3) - theta.unsqueeze(-2)).square().sum(dim=-1) / scale
         if self.bandwidth == "median":
-            rule = 0.5 * squared.flatten().quantile(0.5) / log(theta.shape[0] + 1)
+            rule = 0.5 * squared.flatten(-2).quantile(0.5, dim=-1) / log(theta.shape[-2] + 1)
             # Coincident particles have no scale of their own, and no repulsion whatever the scale.
-            h_squared = torch.where(rule > 0, rule, torch.ones_like(rule))
+            h_squared = torch.where(rule > 0, rule, torch.ones_like(rule))[..., None, None]
         else:
-            h_squared = squared.new_tensor(self.bandwidth) ** 2
+            h_squared = torch.full_like(squared[..., :1, :1], self.bandwidth**2)
         twice = 2 * h_squared if self.kernel == "rbf" else h_squared.sqrt()
         return torch.exp(-squared / twice), 2 / twice / scale

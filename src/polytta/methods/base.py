@@ -13,6 +13,8 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from polytta.noise import Noise
+
 State = Mapping[str, Tensor]
 
 
@@ -107,8 +109,8 @@ class Context(Beginning, Protocol):
     def descend(self, passes: Sequence[Pass], selections: Sequence[Selection]) -> tuple[Tensor, Tensor]:
         """Direction (K, P) of the diversified objective over the selected samples, and the particles' losses (K,)."""
 
-    def generator(self, particle: int, view: int) -> torch.Generator:
-        """The particle's own random numbers for this step and view."""
+    def noise(self, view: int) -> Noise:
+        """The particles' random numbers for this step and view."""
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Tensors named like the model's parameters as one vector (P,)."""

@@ -26,7 +26,7 @@ class DeYO(Method):
         entropy_threshold: τ_H as a fraction of ln C.
         plpd_threshold: τ_PLPD.
         margin: E₀ as a fraction of ln C.
-        shuffle: "patch", "pixel", "occlusion", or a callable ``(x, generator) -> x'``.
+        shuffle: "patch", "pixel", "occlusion", or a callable ``(x, noise) -> x'`` (``polytta.methods.shuffles``).
         reweight: whether sample losses carry the bracket above; False gives plain selected entropy.
     """
 
@@ -69,10 +69,10 @@ class DeYO(Method):
     def _shuffled(self, context: Context, made: Pass) -> Tensor:
         shuffle = self.shuffle if callable(self.shuffle) else SHUFFLES[self.shuffle]()
         images = made.x.detach()
-        moved = [shuffle(images[k], context.generator(k, made.view)) for k in range(context.particles)]
-        if any(one.shape != images.shape[1:] for one in moved):
+        moved = shuffle(images, context.noise(made.view))
+        if moved.shape != images.shape:
             raise ConfigError(
-                f"method: DeYO's shuffle turns {tuple(images.shape[1:])} into {tuple(moved[0].shape)}; "
+                f"method: DeYO's shuffle turns {tuple(images.shape)} into {tuple(moved.shape)}; "
                 "allowed is the same shape."
             )
-        return torch.stack(moved)
+        return moved

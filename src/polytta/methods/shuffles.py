@@ -1,6 +1,7 @@
 """Ways to destroy the shape of an object while keeping its texture, which DeYO's PLPD compares predictions across.
 
-A shuffle is any callable ``(x, generator) -> x'`` from a (B, C, H, W) batch to another of the same shape.
+A shuffle is any callable ``(x, noise) -> x'`` from (K, B, C, H, W), the images of K particles, to another tensor of the
+same shape; ``noise.uniform(*shape)`` gives it (K, *shape) random numbers.
 """
 
 from collections.abc import Callable
@@ -11,8 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from polytta.guard import require_images
+from polytta.noise import Noise
 
-Shuffle = Callable[[Tensor, torch.Generator], Tensor]
+Shuffle = Callable[[Tensor, Noise], Tensor]
 
 
 def permute_tiles(x: Tensor, order: Tensor) -> Tensor:
@@ -29,7 +31,7 @@ def permute_tiles(x: Tensor, order: Tensor) -> Tensor:
     resized = x if fitted == (height, width) else F.interpolate(x, fitted, mode="bilinear", align_corners=False)
     h, w = fitted[0] // side, fitted[1] // side
     tiles = resized.reshape(batch, channels, side, h, side, w).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
-    index = order.to(x.device).reshape(batch, side * side, 1, 1, 1).expand_as(tiles)
+    index = order.reshape(batch, side * side, 1, 1, 1).expand_as(tiles)
     moved = tiles.gather(1, index).unflatten(1, (side, side)).permute(0, 3, 1, 4, 2, 5).reshape(resized.shape)
     if moved.shape == x.shape:
         return moved
@@ -42,34 +44,35 @@ class PatchShuffle:
 
     grid: int = 4
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    def __call__(self, x: Tensor, noise: Noise) -> Tensor:
         """Shuffles the tiles."""
-        order = torch.rand(x.shape[0], self.grid**2, generator=generator).argsort(dim=1)
-        return permute_tiles(x, order)
+        require_images("DeYO's shuffle", x[0])
+        order = noise.uniform(x.shape[1], self.grid**2).argsort(dim=2)
+        return permute_tiles(x.flatten(0, 1), order.flatten(0, 1)).reshape(x.shape)
 
 
 @dataclass(frozen=True)
 class PixelShuffle:
-    """One random permutation of all pixels, shared by the batch."""
+    """One random permutation of all pixels per particle, shared by the batch."""
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    def __call__(self, x: Tensor, noise: Noise) -> Tensor:
         """Shuffles the pixels."""
-        require_images("DeYO's shuffle", x)
-        order = torch.randperm(x[0, 0].numel(), generator=generator).to(x.device)
-        return x.flatten(2)[:, :, order].reshape(x.shape)
+        require_images("DeYO's shuffle", x[0])
+        order = noise.uniform(x.shape[-2] * x.shape[-1]).argsort(dim=1)
+        return x.flatten(3).gather(3, order[:, None, None, :].expand_as(x.flatten(3))).reshape(x.shape)
 
 
 @dataclass(frozen=True)
 class CentreOcclusion:
     """The central half of each image replaced by its mean colour."""
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    def __call__(self, x: Tensor, noise: Noise) -> Tensor:
         """Covers the centre; nothing is random."""
-        require_images("DeYO's shuffle", x)
+        require_images("DeYO's shuffle", x[0])
         height, width = x.shape[-2:]
         covered = x.clone()
         centre = (slice(height // 4, height // 4 + height // 2), slice(width // 4, width // 4 + width // 2))
-        covered[..., centre[0], centre[1]] = x.mean(dim=(2, 3), keepdim=True)
+        covered[..., centre[0], centre[1]] = x.mean(dim=(-2, -1), keepdim=True)
         return covered
 
 

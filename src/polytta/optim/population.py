@@ -18,6 +18,7 @@ class PopulationOptimizer:
 
     def __init__(self, optimizers: Sequence[Optimizer]) -> None:
         self.groups: dict[Optimizer, list[int]] = {}
+        self._indices: dict[tuple[Optimizer, torch.device], Tensor] = {}
         for row, optimizer in enumerate(optimizers):
             self.groups.setdefault(replace(optimizer, lr=None), []).append(row)
 
@@ -35,13 +36,13 @@ class PopulationOptimizer:
         count = state["count"] + 1
         stepped = dict(state)
         moved = theta
-        for optimizer, rows in self.groups.items():
+        for optimizer in self.groups:
             if len(self.groups) == 1:
                 own = {name: state[name] for name in optimizer.slots}
                 moved, new = optimizer.step(Rows(theta, direction, own, lr, count, source))
                 stepped.update(new)
                 break
-            index = torch.tensor(rows, device=theta.device)
+            index = self._index(optimizer, theta.device)
             own = {name: state[name][index] for name in optimizer.slots}
             part, new = optimizer.step(Rows(theta[index], direction[index], own, lr[index], count[index], source))
             moved = moved.index_copy(0, index, part)
@@ -54,6 +55,13 @@ class PopulationOptimizer:
             torch.where(keep, moved, theta),
             {name: torch.where(keep, values, state[name]) for name, values in stepped.items()},
         )
+
+    def _index(self, optimizer: Optimizer, device: torch.device) -> Tensor:
+        """Rows of an optimizer; kept, because a graph under capture must not copy from the host."""
+        key = (optimizer, device)
+        if key not in self._indices:
+            self._indices[key] = torch.tensor(self.groups[optimizer], device=device)
+        return self._indices[key]
 
     def forget(self, state: Slots, rows: Tensor) -> Slots:
         """Optimizer state of a fresh start for the rows marked in ``rows`` (K,)."""

@@ -1,13 +1,17 @@
 """The role of an engine: push K particles through one frozen network."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from polytta.particles.layout import Layout
 from polytta.particles.norms import is_batch_norm
+from polytta.particles.precision import Precision, arithmetic, entering, is_convolutional, prepare, rounding
 from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, plain_attention
 from polytta.particles.sharing import share_structure
 
@@ -22,16 +26,33 @@ class Engine(ABC):
         layout: which of its parameters differ between particles.
         findings: what the probe learnt about its norm layers.
         statistics: whether BatchNorm layers use the statistics of the batch or the stored ones.
+        precision: how exactly the frozen trunk computes.
     """
 
     name: ClassVar[str]
     static_shapes: ClassVar[bool] = False
     """Whether every pass has the same shapes whatever was selected."""
+    captures: ClassVar[bool] = False
+    """Whether whole steps are recorded as CUDA graphs."""
+    replaces_all: ClassVar[bool] = False
+    """Whether norm layers that no particle adapts are replaced too."""
 
-    def __init__(self, model: nn.Module, layout: Layout, findings: Findings, statistics: Statistics) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        layout: Layout,
+        findings: Findings,
+        statistics: Statistics,
+        precision: Precision = "fp32",
+    ) -> None:
         self.layout = layout
         self.findings = findings
         self.network = share_structure(model)
+        self.precision: Precision = precision
+        self.rounding = rounding(self.network, precision)
+        self._convolutional = is_convolutional(self.network)
+        self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
+        prepare(self.network, precision)
         self.statistics_layers = tuple(
             name
             for name, module in self.network.named_modules()
@@ -39,7 +60,7 @@ class Engine(ABC):
         )
         self.uses_batch_statistics = bool(self.statistics_layers)
 
-    def logits(self, theta: Tensor, x: Tensor, where: Tensor | None = None) -> Tensor:
+    def logits(self, theta: Tensor, x: Tensor, where: Tensor | None = None, *, twice: bool = False) -> Tensor:
         """Class logits of every particle.
 
         Args:
@@ -47,16 +68,27 @@ class Engine(ABC):
             x: (K, B, ...) images, usually an expanded view of one batch.
             where: (K, B) booleans; only these (particle, sample) pairs are needed. BatchNorm then sees only them, as if
                 each particle had been given just its own samples. The other rows come back as zeros.
+            twice: whether the pass will be differentiated twice, which fused kernels do not allow.
 
         Returns:
             (K, B, C) logits in float32 or better.
         """
-        with plain_attention(), model_errors_as_input_errors(x[0]):
-            out = self._run(theta, x, where)
+        attention = sdpa_kernel([SDPBackend.MATH]) if twice else nullcontext()
+        with plain_attention(), attention, arithmetic(self.precision), model_errors_as_input_errors(x[0]):
+            out = self._run(theta, x, where, twice)
         return out if out.dtype == torch.float64 else out.float()
 
+    def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        """Named tensors as one vector (P,), on the network's device; kept, since they are the same at every step."""
+        if id(tensors) not in self._flattened:
+            device = next(self.network.parameters()).device
+            # The mapping itself is kept too, so that its id stays its own.
+            self._flattened[id(tensors)] = (tensors, self.layout.flatten(tensors).to(device))
+        return self._flattened[id(tensors)][1]
+
     @abstractmethod
-    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor: ...
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor: ...
 
     def _forward(self, x: Tensor) -> Tensor:
-        return check_output(self.network(x), x.shape[0])
+        entered = entering(x, self.precision, convolutional=self._convolutional)
+        return check_output(self.network(entered), x.shape[0])

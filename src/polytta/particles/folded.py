@@ -14,6 +14,7 @@ from polytta.errors import ModelError
 from polytta.particles.engine import Engine, Statistics
 from polytta.particles.folded_norm import Fold, FoldedNorm
 from polytta.particles.layout import Layout
+from polytta.particles.precision import Precision
 from polytta.particles.probe import Findings
 
 
@@ -22,24 +23,35 @@ class FoldedEngine(Engine):
 
     name: ClassVar[str] = "folded"
 
-    def __init__(self, model: nn.Module, layout: Layout, findings: Findings, statistics: Statistics) -> None:
-        super().__init__(model, layout, findings, statistics)
+    stand_in: ClassVar[type[FoldedNorm]] = FoldedNorm
+    """What replaces a norm layer."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        layout: Layout,
+        findings: Findings,
+        statistics: Statistics,
+        precision: Precision = "fp32",
+    ) -> None:
+        super().__init__(model, layout, findings, statistics, precision)
         self.fold = Fold()
         self.stand_ins: list[FoldedNorm] = []
         self._checked = False
         adapted = {slot.layer for slot in layout.slots}
         for name in findings.sites:
             of_batch = name in self.statistics_layers
-            if name not in adapted and not of_batch:
+            if name not in adapted and not of_batch and not self.replaces_all:
                 continue
             layer = self.network.get_submodule(name)
-            stand_in = FoldedNorm(layer, findings.sites[name], self.fold, name, batch_statistics=of_batch)
+            stand_in = self.stand_in(layer, findings.sites[name], self.fold, name, batch_statistics=of_batch)
             _replace_everywhere(self.network, layer, stand_in.eval())
             self.stand_ins.append(stand_in)
 
-    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor:
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor:
         particles, batch = x.shape[:2]
         self.place(theta)
+        self.fold.twice = twice
         self.fold.partial = where is not None
         if where is None or self.static_shapes:
             self.fold.counts = None
@@ -59,7 +71,8 @@ class FoldedEngine(Engine):
         """A model may keep a layer in a plain list and call it there, past its stand-in."""
         if self._checked:
             return
-        missed = [stand_in.name for stand_in in self.stand_ins if not stand_in.called]
+        adapted = {slot.layer for slot in self.layout.slots}
+        missed = [one.name for one in self.stand_ins if not one.called and one.name in adapted]
         if missed:
             raise ModelError(
                 f"model: norm layer {missed[0]!r} is called in a way that its replacement does not see (from a list or "

@@ -19,6 +19,7 @@ class Fold:
         counts: rows per particle when they differ, particle by particle; None means equally many.
         partial: whether these are only the samples that a filter left over.
         mask: (K, B), the samples that count for batch statistics; None means all.
+        twice: whether the pass will be differentiated twice.
         affine: per layer the particles' (K, ...) weight and bias.
     """
 
@@ -26,6 +27,7 @@ class Fold:
     counts: tuple[int, ...] | None = None
     partial: bool = False
     mask: Tensor | None = None
+    twice: bool = False
     affine: dict[str, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
 
     def rows(self, values: Tensor, size: int) -> Tensor:
@@ -77,9 +79,10 @@ class FoldedNorm(nn.Module):
         self.called = True
         recipe = self.site.recipe
         entering = x.dtype
-        if recipe.in_float32:
-            x = x.float()
         weight, bias = self._affine(x)
+        # Particles are float32 at least, so that a bfloat16 trunk still has norm layers of full precision.
+        working = torch.promote_types(x.dtype, torch.float32 if recipe.in_float32 else weight.dtype)
+        x, weight, bias = x.to(working), weight.to(working), None if bias is None else bias.to(working)
         if recipe.kind == "batch":
             out = self._batch(x, weight, bias)
         elif recipe.kind == "group":
@@ -98,7 +101,7 @@ class FoldedNorm(nn.Module):
             source = x.new_ones(self.site.recipe.shape) if own is None else own
             weight = source.expand(self.fold.particles, *source.shape)
             bias = None if own_bias is None else own_bias.expand(self.fold.particles, *own_bias.shape)
-        return weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
+        return weight, bias
 
     def _affine_rows(self, normalized: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """normalized * weight + bias, with the affine's rows laid along the batch dimension."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from polytta.particles.engine import Engine, Statistics
 from polytta.particles.layout import Layout
+from polytta.particles.precision import Precision, entering
 from polytta.particles.probe import Findings, check_output
 from polytta.particles.sharing import use_batch_statistics
 
@@ -16,12 +17,19 @@ class LoopEngine(Engine):
 
     name: ClassVar[str] = "loop"
 
-    def __init__(self, model: nn.Module, layout: Layout, findings: Findings, statistics: Statistics) -> None:
-        super().__init__(model, layout, findings, statistics)
+    def __init__(
+        self,
+        model: nn.Module,
+        layout: Layout,
+        findings: Findings,
+        statistics: Statistics,
+        precision: Precision = "fp32",
+    ) -> None:
+        super().__init__(model, layout, findings, statistics, precision)
         if statistics == "batch":
             use_batch_statistics(self.network)
 
-    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor:
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor:
         rows = []
         for k in range(theta.shape[0]):
             if where is None:
@@ -39,5 +47,6 @@ class LoopEngine(Engine):
         # filter left over, the same sample twice has the same mean and variance.
         alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics
         given = x.repeat_interleave(2, dim=0) if alone else x
-        out = torch.func.functional_call(self.network, self.layout.named(vector), (given,))
+        entered = entering(given, self.precision, convolutional=self._convolutional)
+        out = torch.func.functional_call(self.network, self.layout.named(vector), (entered,))
         return check_output(out, given.shape[0])[: x.shape[0]]

@@ -44,7 +44,9 @@ def plain_attention() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
-def probe(network: nn.Module, sample: Tensor, layers: tuple[str, ...], *, adapted: tuple[str, ...]) -> Findings:
+def probe(
+    network: nn.Module, sample: Tensor, layers: tuple[str, ...], *, adapted: tuple[str, ...], needed: tuple[str, ...]
+) -> Findings:
     """Runs the source network on batches of 2 and 3 and describes every layer in ``layers``.
 
     Args:
@@ -52,6 +54,7 @@ def probe(network: nn.Module, sample: Tensor, layers: tuple[str, ...], *, adapte
         sample: one image, (1, ...).
         layers: norm layers to describe.
         adapted: those of them that must be called at all.
+        needed: those of them that must be understood; the others are left out when they are not.
     """
     noise = torch.randn((2, *sample.shape[1:]), generator=torch.Generator().manual_seed(0)).to(sample)
     three = torch.cat([sample, noise])
@@ -63,12 +66,19 @@ def probe(network: nn.Module, sample: Tensor, layers: tuple[str, ...], *, adapte
     for name in layers:
         if not calls_three[name] and name in adapted:
             raise ModelError(f"model: norm layer {name!r} is never called in forward; leave it out with exclude.")
-        found = [
-            _site(name, network.get_submodule(name), big, small, check_rows=not mixing)
-            for big, small in zip(calls_three[name], calls_two[name], strict=True)
-        ]
+        try:
+            found = [
+                _site(name, network.get_submodule(name), big, small, check_rows=not mixing)
+                for big, small in zip(calls_three[name], calls_two[name], strict=True)
+            ]
+        except ModelError:
+            if name in needed:
+                raise
+            continue
         usable = [site for site in found if site is not None]
         if len(usable) < len(found) or len({s.batch_dim for s in usable}) > 1:
+            if name not in needed:
+                continue
             raise ModelError(
                 f"model: norm layer {name!r} is applied to a tensor without one batch dimension of its own; "
                 f"leave it out with exclude={name!r}."

@@ -1,8 +1,9 @@
 """Typed records of what a step did. Costly measures are worked out only when they are read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from torch import Tensor
@@ -20,11 +21,11 @@ from polytta.report.measures import (
 
 @dataclass(frozen=True)
 class StepReport:
-    """One step of the population. Per-particle fields are tuples of length K.
+    """One step of the population. Per-particle fields are tuples of length K, of length G·K for G populations.
 
     Attributes:
         step: number of the step, from 1.
-        samples: images in the batch.
+        samples: images in the batch (of each population).
         rejected: images kept from adaptation because they had non-finite or absurd values.
         selected: {filter name: samples left after it, per particle}, summed over views.
         loss: value of each particle's loss (0 where nothing was selected).
@@ -39,6 +40,7 @@ class StepReport:
         source: (P,).
         diversifier: how the particles interacted.
         measures: what the diversifier found out on the way.
+        populations: G.
     """
 
     step: int
@@ -55,6 +57,26 @@ class StepReport:
     source: Tensor = field(repr=False)
     diversifier: Diversifier = field(repr=False)
     measures: dict[str, Tensor] = field(repr=False)
+    populations: int = 1
+
+    def population(self, number: int) -> "StepReport":
+        """The report of one of several populations; work done is counted for all together."""
+        size = self.theta.shape[0] // self.populations
+        own = slice(number * size, (number + 1) * size)
+        return replace(
+            self,
+            selected={name: counts[own] for name, counts in self.selected.items()},
+            loss=self.loss[own],
+            stepped=self.stepped[own],
+            reset=self.reset[own],
+            logits=None if self.logits is None else self.logits[own],
+            theta=self.theta[own],
+            measures={name: value[number : number + 1] for name, value in self.measures.items()},
+            populations=1,
+        )
+
+    def _mean_over_populations(self, name: str) -> float:
+        return fmean(getattr(self.population(number), name) for number in range(self.populations))
 
     @cached_property
     def entropy(self) -> tuple[float, ...]:
@@ -71,27 +93,36 @@ class StepReport:
     @cached_property
     def pairwise_distance(self) -> float:
         """Mean ‖θᵢ - θⱼ‖ over pairs of particles."""
+        if self.populations > 1:
+            return self._mean_over_populations("pairwise_distance")
         return mean_off_diagonal(pairwise_distances(self.theta))
 
     @cached_property
     def disagreement(self) -> float:
         """Share of samples on which two particles predict different classes, averaged over pairs."""
+        if self.populations > 1:
+            return self._mean_over_populations("disagreement")
         return 0.0 if self.logits is None else disagreement(self.logits)
 
     @cached_property
     def mutual_information(self) -> float:
         """Entropy of the mean prediction minus mean entropy, averaged over samples: what particles disagree about."""
+        if self.populations > 1:
+            return self._mean_over_populations("mutual_information")
         return 0.0 if self.logits is None else float(mutual_information(self.logits).mean())
 
     @cached_property
     def input_gradient_cosine(self) -> float | None:
         """Mean cosine between particles' input gradients; None unless the diversifier looked at them."""
         value = self.measures.get("input_gradient_cosine")
-        return None if value is None else float(value)
+        return None if value is None else float(value.mean())
 
     @cached_property
     def kernel(self) -> Tensor | None:
-        """(K, K) similarity of the particles after the step; None unless the diversifier has a kernel."""
+        """(K, K) similarity of the particles after the step, (G, K, K) of several populations; None unless the
+        diversifier has a kernel."""
+        if self.populations > 1:
+            return self.diversifier.kernel_matrix(self.theta.unflatten(0, (self.populations, -1)))
         return self.diversifier.kernel_matrix(self.theta)
 
 
@@ -114,6 +145,10 @@ class Totals:
         values = dict(stored)
         values["selected"] = {name: tuple(counts) for name, counts in values["selected"].items()}
         return cls(**{**values, "stepped": tuple(values["stepped"]), "resets": tuple(values["resets"])})
+
+    def copy(self) -> "Totals":
+        """Totals of their own."""
+        return replace(self, selected=dict(self.selected))
 
     def add(self, report: StepReport) -> None:
         """Counts one more step."""

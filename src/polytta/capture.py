@@ -1,0 +1,126 @@
+"""Steps recorded as CUDA graphs: one recording per input shape, replayed without any Python in between.
+
+At small batches a step is thousands of tiny kernels, and starting them one by one takes longer than running them. A
+graph starts them all at once. What it reads and writes must stay where it was, so the state lives in fixed buffers, and
+everything handed out is copied first. A step that cannot be recorded (a user's method that reads a value back to the
+host) runs without a graph, after one warning.
+"""
+
+import gc
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from polytta.advance import Advance, State
+from polytta.errors import PolyttaWarning
+
+# Streams end with one odd batch; a service may see a few sizes. Each recording keeps its activations allocated.
+RECORDINGS = 4
+_WARM_UPS = 3
+
+
+@dataclass(frozen=True)
+class _Recording:
+    graph: torch.cuda.CUDAGraph
+    x: Tensor
+    result: Advance
+
+
+class CapturedSteps:
+    """Calls ``step`` through CUDA graphs.
+
+    Args:
+        step: a pure function of state and batch.
+        limit: number of shapes kept; the least recently used goes first.
+    """
+
+    def __init__(self, step: Callable[[State, Tensor], Advance], limit: int = RECORDINGS) -> None:
+        self._step = step
+        self._limit = limit
+        self._recordings: OrderedDict[tuple[object, ...], _Recording] = OrderedDict()
+        self._state: State = {}
+        self._pool = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream()
+        self._refused = False
+
+    def __call__(self, state: State, x: Tensor) -> Advance:
+        """One step; the state handed back is the fixed buffers themselves, to be handed in again."""
+        if self._refused:
+            return self._step(state, x)
+        self._take(state)
+        key = (tuple(x.shape), x.dtype, x.is_contiguous())
+        if key not in self._recordings:
+            recording = self._record(x)
+            if recording is None:
+                return self._step(state, x)
+            self._recordings[key] = recording
+            if len(self._recordings) > self._limit:
+                self._recordings.popitem(last=False)
+        self._recordings.move_to_end(key)
+        recording = self._recordings[key]
+        recording.x.copy_(x)
+        recording.graph.replay()
+        made = recording.result
+        measures = {name: value.clone() for name, value in made.measures.items()}
+        return Advance(made.answer.clone(), made.logits.clone(), made.numbers.clone(), measures, self._state)
+
+    def _take(self, state: State) -> None:
+        """Brings in whatever was changed outside: a reset, a loaded state, another batch's eager step."""
+        if self._state.keys() != state.keys() or any(
+            self._state[name].shape != value.shape or self._state[name].dtype != value.dtype
+            for name, value in state.items()
+        ):
+            self._recordings.clear()
+            self._state = {name: value.clone() for name, value in state.items()}
+            return
+        for name, value in state.items():
+            if value is not self._state[name]:
+                self._state[name].copy_(value)
+
+    def _record(self, x: Tensor) -> _Recording | None:
+        kept = x.clone()
+        self._warm_up(kept)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            result = self._capture(graph, kept)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # it ran without recording, so whatever this is, recording is to blame
+            torch.cuda.synchronize()
+            self._refused = True
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            warnings.warn(
+                f"engine: this step cannot be recorded as a CUDA graph ({said}); it runs without one, more slowly.",
+                PolyttaWarning,
+                stacklevel=2,
+            )
+            return None
+        return _Recording(graph, kept, result)
+
+    def _capture(self, graph: torch.cuda.CUDAGraph, x: Tensor) -> Advance:
+        # By hand instead of torch.cuda.graph, which leaves its own stream current when a capture fails.
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                result = self._step(self._state, x)
+                for name, value in result.state.items():
+                    if value is not self._state[name]:
+                        self._state[name].copy_(value)
+            finally:
+                graph.capture_end()
+        return result
+
+    def _warm_up(self, x: Tensor) -> None:
+        """Lets libraries choose and build their kernels, which must not happen while recording."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            for _ in range(_WARM_UPS):
+                self._step(self._state, x)
+        torch.cuda.synchronize()
+        gc.collect()
+        # A recording has memory of its own, so what the warm-up leaves behind would only lie there.
+        torch.cuda.empty_cache()

@@ -1,0 +1,92 @@
+"""How exactly the frozen trunk computes. Norm layers, losses and optimizers always work in float32 or better.
+
+    fp32: as torch's own settings say (by default convolutions on a GPU already use TF32)
+    tf32: matrix products and convolutions round their factors to 10 bits of mantissa
+    bf16: weights and activations of the trunk are bfloat16; norm layers compute in float32 in between
+
+In bf16 the weights are converted once: autocast would convert frozen weights again in every pass. Autocast stays on all
+the same, for models that mix types on the way.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from polytta.errors import ConfigError
+from polytta.particles.norms import is_norm
+
+Precision = Literal["fp32", "tf32", "bf16"]
+PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "bf16")
+
+
+def prepare(network: nn.Module, precision: Precision) -> None:
+    """Converts the frozen weights of a shared copy; the original keeps its own."""
+    if precision == "fp32":
+        return
+    first = next(network.parameters())
+    if first.device.type != "cuda" or first.dtype != torch.float32:
+        raise ConfigError(
+            f"precision: got {precision!r} for a {first.dtype} model on {first.device.type}; "
+            "allowed there is 'fp32', or a float32 model on a CUDA device."
+        )
+    layout = torch.channels_last if is_convolutional(network) else torch.preserve_format
+    converted: dict[int, Tensor] = {}
+    for module in network.modules():
+        keeps_float32 = is_norm(module)
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                if tensor is None or not tensor.is_floating_point():
+                    continue
+                if id(tensor) not in converted:
+                    dtype = torch.bfloat16 if precision == "bf16" and not keeps_float32 else tensor.dtype
+                    moved = tensor.detach().to(dtype, memory_format=layout if tensor.dim() == 4 else None)
+                    wrapped = nn.Parameter(moved, requires_grad=False) if isinstance(tensor, nn.Parameter) else moved
+                    converted[id(tensor)] = wrapped
+                held[name] = converted[id(tensor)]  # type: ignore[assignment]
+
+
+def is_convolutional(network: nn.Module) -> bool:
+    """More than the one convolution that cuts a transformer's image into patches."""
+    return sum(isinstance(module, nn.Conv2d) for module in network.modules()) > 1
+
+
+def entering(x: Tensor, precision: Precision, *, convolutional: bool) -> Tensor:
+    """The images as the trunk wants them."""
+    if precision == "bf16":
+        x = x.bfloat16()
+    if precision != "fp32" and convolutional and x.dim() == 4:
+        x = x.contiguous(memory_format=torch.channels_last)
+    return x
+
+
+@contextmanager
+def arithmetic(precision: Precision) -> Iterator[None]:
+    """Torch's settings for the passes, put back afterwards."""
+    if precision == "fp32":
+        yield
+    elif precision == "bf16":
+        with torch.autocast("cuda", torch.bfloat16):
+            yield
+    else:
+        products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.allow_tf32 = True
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(products)
+            torch.backends.cudnn.allow_tf32 = convolutions
+
+
+def rounding(network: nn.Module, precision: Precision) -> float:
+    """Relative rounding error of what the trunk computes, for those who take differences of it."""
+    first = next(network.parameters())
+    if precision == "bf16":
+        return 2.0**-8
+    on_tf32 = first.is_cuda and is_convolutional(network) and torch.backends.cudnn.allow_tf32
+    if first.dtype == torch.float32 and (precision == "tf32" or on_tf32):
+        return 2.0**-10
+    return torch.finfo(first.dtype).eps
