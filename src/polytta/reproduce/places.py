@@ -18,7 +18,11 @@ BACKBONES = {
     "ResNet-50-BN": ("torchvision/resnet50", "resnet50", "bundled/cifar10_resnet_bn"),
     "CLIP on CIFAR-10": ("polytta.reproduce.networks:clip_cifar10", None, "bundled/cifar10_vit_ln"),
     "CLIP on CIFAR-100": ("polytta.reproduce.networks:clip_cifar100", None, "bundled/cifar10_vit_ln"),
-    "Waterbirds ResNet-50": ("polytta.reproduce.networks:resnet50_two", "waterbirds_resnet50", "bundled/cifar10_resnet_bn"),
+    "Waterbirds ResNet-50": (
+        "polytta.reproduce.networks:resnet50_two",
+        "waterbirds_resnet50",
+        "bundled/cifar10_resnet_bn",
+    ),
     "ColoredMNIST ResNet-18": (
         "polytta.reproduce.networks:resnet18_two",
         "colored_mnist_resnet18",
@@ -81,23 +85,25 @@ class Place:
         """None for the reference rule."""
         return BUNDLED_SINGLE_IMAGE_LR if self.is_bundled and scenario == "batch1" else None
 
-    @property
-    def normalisation(self) -> str:
-        """As the paper's code had it, so that its figures can be met."""
-        return "correct" if self.is_bundled else "sar2023"
+    def normalisation(self, backbone: str) -> str:
+        """As the paper's code had it for ImageNet models, so that its figures can be met."""
+        name = BACKBONES[backbone][0]
+        return "sar2023" if not self.is_bundled and name.startswith(("timm/", "torchvision/")) else "correct"
 
     @property
     def words(self) -> str:
         """For the head of an outcome."""
-        if self.folder is None:
-            count = f"{self.images} images of each corruption, {len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
-            return f"bundled CIFAR-10 images and models, {count}. Published figures are of another dataset and other models"
-        return f"{self.folder}" + (", a few images only" if self.quick else "")
+        if self.folder is not None:
+            return f"{self.folder}" + (", a few images only" if self.quick else "")
+        seeds = f"{len(self.seeds)} seed" + "s" * (len(self.seeds) > 1)
+        return f"bundled CIFAR-10 images and models, {self.images} images per corruption, {seeds}"
 
 
 def weights_file(folder: Path, stem: str) -> Path:
     """The file of a model's weights; nothing is downloaded."""
     found = [path for suffix in _SUFFIXES if (path := folder / WEIGHTS / f"{stem}{suffix}").is_file()]
     if not found:
-        raise DataError(f"{folder / WEIGHTS / stem}.safetensors is missing; expected the model's published weights there.")
+        raise DataError(
+            f"{folder / WEIGHTS / stem}.safetensors is missing; expected the model's published weights there."
+        )
     return found[0]

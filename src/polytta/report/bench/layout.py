@@ -66,7 +66,7 @@ def summary_matrix(panel: Panel) -> Matrix:
                     _accuracy(accuracy, best, None),
                     _number(row.average(panel.columns, "top5"), ".1f"),
                     _gain(accuracy, panel.source, panel, own=row),
-                    _gain(accuracy, panel.best_single, panel, own=row),
+                    Value("") if row.is_source else _gain(accuracy, panel.best_single, panel, own=row),
                     _worst(row, panel),
                     _number(row.average(panel.columns, "ece"), ".3f"),
                     _number(row.average(panel.columns, "nll"), ".3f"),
@@ -101,7 +101,7 @@ def _gain(accuracy: Stat | None, other: Row | None, panel: Panel, own: Row) -> V
     reference = None if other is None or other is own else other.average(panel.columns)
     if accuracy is None or reference is None:
         return Value("")
-    return Value(f"{accuracy.mean - reference.mean:+.1f}", below=accuracy.mean < reference.mean - 0.05)
+    return _signed(accuracy.mean - reference.mean)
 
 
 def _worst(row: Row, panel: Panel) -> Value:
@@ -116,4 +116,9 @@ def _worst(row: Row, panel: Panel) -> Value:
         return MISSING
     gain, column = min(gains)
     where = "" if len(panel.columns) == 1 else f" ({SHORT.get(column, column)})"
-    return Value(f"{gain:+.1f}{where}", below=gain < -0.05)
+    return _signed(gain, where)
+
+
+def _signed(gain: float, where: str = "") -> Value:
+    shown = round(gain, 1) + 0.0  # no minus before a zero
+    return Value(f"{shown:+.1f}{where}", below=shown < 0)

@@ -28,7 +28,7 @@ def bench_page(panels: Sequence[Panel], records: Records) -> str:
     models = {str(panel.fields["model"]) for panel in panels}
     lead = (
         f"{cells:,} cells over {len(models)} model{'s' if len(models) > 1 else ''}. Every model meets a stream of "
-        "images once, predicts, and then learns from them without labels. Red figures are below the source model."
+        f"images once, predicts, and then learns from them without labels. Red is below the source model. {NOTE}"
     )
     sections = [_panel_section(panel, records) for panel in panels]
     sections.append(_samples(tuple(panels)))
@@ -39,7 +39,7 @@ def bench_page(panels: Sequence[Panel], records: Records) -> str:
 
 
 def _panel_section(panel: Panel, records: Records) -> Section:
-    parts = [note(f"{panel.description}."), as_html(accuracy_matrix(panel)), as_html(summary_matrix(panel)), note(NOTE)]
+    parts = [note(f"{panel.description}."), as_html(accuracy_matrix(panel)), as_html(summary_matrix(panel))]
     large = [plot for plot in (stream_plot(panel, records), cost_plot(panel)) if plot is not None]
     if large:
         parts.append(figures(large))

@@ -1,5 +1,6 @@
 """The facts that pin a set of records, each said once."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,14 +16,16 @@ def pinned_facts(records: Iterable[Record]) -> list[str]:
         "protocols": set(),
         "settings": set(),
     }
+    streams: dict[str, set[str]] = {}
     for record in records:
         pins = record.pins
         said["models"].add(_model(pins["model"]))
         said["data"].add(f"Data {record.cell.dataset}: {pins.get('data_origin', 'of unknown origin')}")
-        said["streams"].add(_stream(pins["stream"], record.cell.seed))
+        streams.setdefault(str(pins["stream"]["scenario"]), set()).add(str(pins["stream"]["sha256"]))
         if pins.get("protocol"):
             said["protocols"].add(f"Protocol: {pins['protocol']}")
         said["settings"].add(_settings(record))
+    said["streams"] = {_streams(scenario, hashes) for scenario, hashes in streams.items()}
     return [fact for part in said.values() for fact in sorted(part)]
 
 
@@ -40,10 +43,9 @@ def _model(facts: Mapping[str, Any]) -> str:
     return f"Model {facts['id']}: weights SHA-256 {facts['weights_sha256']}; images {seen}"
 
 
-def _stream(facts: Mapping[str, Any], seed: int) -> str:
-    names = [domain["name"] for domain in facts.get("domains", ())]
-    over = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else "".join(names)
-    return f"Stream {facts['scenario']} over {over}, seed {seed}: {facts['images']:,} images, SHA-256 {facts['sha256']}"
+def _streams(scenario: str, hashes: set[str]) -> str:
+    joined = hashlib.sha256("\n".join(sorted(hashes)).encode()).hexdigest()
+    return f"Streams {scenario}: {len(hashes)}; SHA-256 over their sorted SHA-256, a line each: {joined}"
 
 
 def _settings(record: Record) -> str:

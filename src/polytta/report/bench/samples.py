@@ -18,8 +18,7 @@ def sample_images(panels: tuple[Panel, ...]) -> dict[str, NDArray[np.uint8]]:
     wanted = set()
     for panel in panels:
         for entry in panel.entries():
-            named = entry.cell["corruption"]
-            wanted |= {(name, entry.cell["severity"]) for name in ([named] if isinstance(named, str) else named or ())}
+            wanted |= {(name, entry.cell["severity"]) for name in entry.corruptions}
     clean = load_cifar10_subset()
     ids = cifar10_subset_indices()[EXAMPLE : EXAMPLE + 1]
     shown = {"clean": clean.images[EXAMPLE]}

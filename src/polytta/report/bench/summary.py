@@ -9,6 +9,7 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any
 
+from polytta.bench.grid import POOLED
 from polytta.data.corruption_names import CORRUPTIONS
 from polytta.diversity import DIVERSIFIERS
 from polytta.methods import METHODS
@@ -27,7 +28,7 @@ SCENARIO_NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """The plain figures of one record."""
+    """The plain figures of one record; values of ``cell`` are text, but for whole numbers."""
 
     key: str
     cell: Mapping[str, Any]
@@ -36,9 +37,13 @@ class Entry:
 
     @property
     def column(self) -> str:
-        """The corruption, or ``all`` for a stream of several."""
-        corruption = self.cell["corruption"]
-        return corruption if isinstance(corruption, str) else "all"
+        """The corruption, ``all`` for a stream of several, or ``clean``."""
+        return "all" if self.cell["scenario"] in POOLED else str(self.cell["corruption"] or "clean")
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        """All that it met."""
+        return tuple(name for name in str(self.cell["corruption"]).split("+") if name)
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,10 @@ class Row:
     @property
     def speed(self) -> float | None:
         """Images per second over all its entries."""
-        timed = [e for each in self.entries.values() for e in each if e.times.get("wall_seconds")]
-        seconds = sum(float(e.times["wall_seconds"]) for e in timed)
-        return sum(float(e.results["images"]) for e in timed) / seconds if seconds else None
+        timed = [e.times for each in self.entries.values() for e in each if e.times.get("wall_seconds")]
+        seconds = sum(float(t["wall_seconds"]) for t in timed)
+        images = sum(float(t["wall_seconds"]) * float(t["images_per_second"]) for t in timed)
+        return images / seconds if seconds else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +130,10 @@ class Panel:
     def description(self) -> str:
         """What all its rows share."""
         f = self.fields
-        images = "all images" if f["images"] is None else f"{f['images']:,} images"
-        each = "in all" if self.columns == ("all",) else "of each corruption"
         severity = "" if f["severity"] is None else f", severity {f['severity']}"
-        return f"{f['dataset']}{severity}, batches of {f['batch_size']}, {images} {each}, {self.seeds}"
+        return (
+            f"{f['dataset']}{severity}, batches of {f['batch_size']}, streams of {f['images']:,} images, {self.seeds}"
+        )
 
     @property
     def seeds(self) -> str:
