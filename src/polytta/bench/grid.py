@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any
 
+import tyro
+
 from polytta.bench.cell import Cell, listed
 from polytta.bench.data import has_corruptions, split_path
 from polytta.bench.record import canonical_json
@@ -60,7 +62,7 @@ class Grid:
     """Of the arithmetic: fp32, tf32 or bf16."""
     normalisation: str = "correct"
     """Of ImageNet models: correct, or sar2023 as in published code."""
-    define: dict[str, dict[str, Any]] = field(default_factory=dict)
+    define: tyro.conf.Suppress[dict[str, dict[str, Any]]] = field(default_factory=dict)
     """Rows of one's own, in a file only: a label, and under it arguments of polytta.adapt."""
 
     def rows(self) -> dict[str, Arguments]:

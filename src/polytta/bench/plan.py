@@ -67,7 +67,7 @@ def plan_cell(cell: Cell) -> Plan:
             "model": source.facts(),
             "stream": _finite({**stream.facts(), "sha256": stream.sha256}),
             "data": data_facts(stream),
-            "settings": {**_resolved_settings(cell, source), "seed": cell.seed},
+            "settings": {**_resolved_settings(cell, source), "seed": cell.seed, "precision": cell.precision},
             "protocol": PROTOCOL,
             "data_origin": _origin(stream),
         },
@@ -111,7 +111,9 @@ def _resolved_settings(cell: Cell, source: SourceModel) -> dict[str, Any]:
         del arguments[name]
     text = canonical_json([arguments, source.weights_sha256])
     if text not in _RESOLVED:
-        adapted = polytta.adapt(source.module, **{**adapt_arguments(cell), "seed": 0}, num_classes=source.num_classes)
+        # In full precision: the others exist on a CUDA device only, and change none of the settings.
+        arguments = {**adapt_arguments(cell), "seed": 0, "precision": "fp32"}
+        adapted = polytta.adapt(source.module, **arguments, num_classes=source.num_classes)
         adapted(torch.zeros(1, 3, source.preprocessing.size, source.preprocessing.size))
         settings = adapted.config.to_dict()
         _RESOLVED[text] = {name: value for name, value in settings.items() if name not in _NOT_PINNED}

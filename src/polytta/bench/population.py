@@ -28,21 +28,23 @@ class Population:
         first = plans[0].cell
         source = source_model(first, device)
         self.cells, self.particles = len(plans), first.particles
-        self.adapted = polytta.adapt(
-            source.module, **adapt_arguments(first), engine=engine, num_classes=source.num_classes
-        )
+        arguments = adapt_arguments(first)
+        if len(plans) > 1:
+            arguments.update(
+                populations=len(plans),
+                seed=[plan.cell.seed for plan in plans],
+                lr=[rate for plan in plans for rate in plan.learning_rates],
+            )
+        self.adapted = polytta.adapt(source.module, **arguments, engine=engine, num_classes=source.num_classes)
 
     def step(self, x: Tensor) -> Tensor:
         """(G, B, ...) images to (G, B, C) log-probabilities; then learns."""
-        return self.adapted(x[0]).unsqueeze(0)
+        return self.adapted(x) if self.cells > 1 else self.adapted(x[0]).unsqueeze(0)
 
     def logits(self) -> Tensor | None:
-        """(G, K, B, C) of the last step; None unless all of its images were usable."""
-        last = self.adapted.last
-        assert last is not None
-        if last.logits is None or last.rejected:
-            return None
-        return last.logits.unflatten(0, (self.cells, self.particles))
+        """(G, K, B', C) of the usable images of the last step."""
+        logits = self.adapted.last_logits
+        return None if logits is None else logits.unflatten(0, (self.cells, self.particles))
 
     def theta(self) -> Tensor:
         """(G, K, P) parameters."""
@@ -65,6 +67,6 @@ class Population:
             {name: counts[own] for name, counts in totals.selected.items()},
             totals.stepped[own],
             totals.resets[own],
-            totals.forward_samples,
-            totals.backward_samples,
+            sum(totals.forward_by_particle[own]),
+            sum(totals.backward_by_particle[own]),
         )

@@ -150,7 +150,7 @@ def _batches(streams: Sequence[Stream], source: SourceModel, device: str) -> Ite
 def _spread(population: Population, log_probs: Tensor) -> tuple[Tensor, Tensor]:
     """(G, B) mean entropy of the particles, and the share of pairs of particles that predict different classes."""
     logits = population.logits()
-    if logits is None:
+    if logits is None or logits.shape[2] != log_probs.shape[1]:  # some images were not usable
         nothing = log_probs.new_zeros(log_probs.shape[:2])
         return nothing, nothing
     answers = logits.argmax(dim=-1)
@@ -191,9 +191,14 @@ def _environment(device: str, population: Population) -> dict[str, object]:
     return {
         **versions(PACKAGES),
         "device": name,
-        "engine": population.adapted.config.engine,
+        "engine": _engine(population.adapted.config.engine, device),
         "threads": torch.get_num_threads(),
     }
+
+
+def _engine(name: str, device: str) -> str:
+    """What "auto" stands for (see ``polytta.adapt``)."""
+    return name if name != "auto" else "graph" if device.startswith("cuda") else "folded"
 
 
 def _elapsed(since: float, device: str) -> float:

@@ -82,7 +82,7 @@ def adapt_arguments(cell: Cell) -> dict[str, Any]:
         settings[_weight_field(cell.diversity)] = cell.weight
     if settings:
         diversity = _made(DIVERSIFIERS, "diversity", cell.diversity, settings)
-    arguments: dict[str, Any] = {
+    return {
         "method": method,
         "diversity": diversity,
         "optimizer": _optimizer(cell.optimizer, rest.pop("optimizer", None)),
@@ -94,11 +94,9 @@ def adapt_arguments(cell: Cell) -> dict[str, Any]:
         "aggregate": cell.aggregate,
         "seed": cell.seed,
         "batch_size": cell.batch_size,
+        "precision": cell.precision,
         **rest,
     }
-    if cell.precision != "fp32":
-        arguments["precision"] = cell.precision
-    return arguments
 
 
 def _named(label: str, argument: str, value: object) -> tuple[str, dict[str, Any]]:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from polytta.cli.bench import Bench
+from polytta.cli.compare import Compare
 from polytta.cli.corrupt import Corrupt
 from polytta.cli.data import Data
 from polytta.cli.demo import Demo
@@ -13,6 +15,8 @@ from polytta.errors import PolyttaError
 
 Command = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Corrupt, tyro.conf.subcommand("corrupt")]
     | Annotated[Data, tyro.conf.subcommand("data")]
 )
@@ -20,18 +24,17 @@ Command = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
-    command: Demo | Corrupt | Data = tyro.cli(
+    command: Demo | Bench | Compare | Corrupt | Data = tyro.cli(
         Command,
         prog="polytta",
         description="Multi-hypothesis test-time adaptation of image classifiers.",
         args=arguments,
     )
     try:
-        command.run()
+        return command.run() or 0
     except PolyttaError as error:
         print(f"polytta: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("polytta: stopped.", file=sys.stderr)
         return 130
-    return 0
