@@ -11,7 +11,7 @@ from polytta.reproduce.published import PublishedRow
 from polytta.reproduce.recipe import Part
 
 AVERAGE = "average"
-_NAMES = {**SHORT, AVERAGE: "Avg.", "accuracy": "top-1", "top5": "top-5"}
+_NAMES = {**SHORT, AVERAGE: "Avg.", "top5": "top-5"}
 
 Measured = Mapping[tuple[str, str], Stat]
 
@@ -81,8 +81,13 @@ def _mark(remark: str, marks: dict[str, str]) -> str:
 def _orders(rows: Sequence[PublishedRow], measured: Measured, column: str) -> str:
     ours = {row.method: measured[row.method, column].mean for row in rows if (row.method, column) in measured}
     theirs = {row.method: row.figures[column].value for row in rows if column in row.figures}
-    told = [
-        f"{what}: {', '.join(sorted(values, key=lambda name: -values[name]))}"
-        for what, values in (("measured", ours), ("published", theirs))
-    ]
+    told = [f"{what}: {_ranked(values)}" for what, values in (("measured", ours), ("published", theirs))]
     return f"Best to worst by {_NAMES.get(column, column)}, {'; '.join(told)}."
+
+
+def _ranked(values: Mapping[str, float]) -> str:
+    """Names from best to worst; = between those that print the same."""
+    places: dict[str, list[str]] = {}
+    for name in sorted(values, key=lambda name: -values[name]):
+        places.setdefault(f"{values[name]:.1f}", []).append(name)
+    return ", ".join(" = ".join(names) for names in places.values())
