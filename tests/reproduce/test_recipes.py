@@ -16,11 +16,23 @@ from polytta.reproduce.run import MARKDOWN, PAGE, reproduce
 
 QUICK = Place(None, quick=True)
 # The labels of the paper that have to be here.
-NAMES = (
-    "tab:multiseed_deyo_b1 tab:imagenet-c tab:imagenet-c-mix-shift tab:noAug tab:augoptim tab:watt fig:lambda "
-    "fig:particles tab:tent-grad tab:extended_shifts tab:cifar-c tab:imagenet-c-mild tab:imagenet-sev3 tab:runtime "
-    "fig:interpolation"
-).split()
+NAMES = [
+    "tab:multiseed_deyo_b1",
+    "tab:imagenet-c",
+    "tab:imagenet-c-mix-shift",
+    "tab:noAug",
+    "tab:augoptim",
+    "tab:watt",
+    "fig:lambda",
+    "fig:particles",
+    "tab:tent-grad",
+    "tab:extended_shifts",
+    "tab:cifar-c",
+    "tab:imagenet-c-mild",
+    "tab:imagenet-sev3",
+    "tab:runtime",
+    "fig:interpolation",
+]
 
 
 def run(name: str, folder: Path) -> Outcome:

@@ -51,7 +51,7 @@ def read_folder(folder: Path) -> Folder:
             f"{folder}: it holds neither cells nor {TABLE}; allowed is a folder that `polytta bench` wrote."
         )
     times = {row["key"]: row for row in _rows(folder / TIMES)} if (folder / TIMES).is_file() else {}
-    entries = tuple(_of_rows(row, times.get(row["key"], {})) for row in _rows(folder / TABLE))
+    entries = tuple(_of_rows(row, times.get(row.get("key", ""), {})) for row in _rows(folder / TABLE))
     facts = json.loads((folder / FACTS).read_text("utf-8")) if (folder / FACTS).is_file() else []
     return Folder(entries, {}, tuple(facts))
 
