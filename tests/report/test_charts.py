@@ -1,5 +1,4 @@
 import xml.etree.ElementTree as ElementTree
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -8,13 +7,11 @@ from polytta.report.charts import (
     SMALL_WIDTH,
     Axis,
     Series,
-    _beside,
     calibration_svg,
     lines_svg,
     matrix_svg,
     paths_svg,
     ramp,
-    scatter_svg,
     surface_svg,
 )
 
@@ -34,7 +31,6 @@ def test_every_chart_is_well_formed_and_escapes_names() -> None:
     values = np.arange(9.0).reshape(3, 3)
     for made in (
         lines_svg(lines, x, y, 'a "chart"'),
-        scatter_svg(lines, x, y, 'a "chart"'),
         calibration_svg(lines, x, y, 'a "chart"', ideal=True),
         paths_svg(lines, 'a "chart"'),
         matrix_svg(values, ["1", "2", "<"], 'a "chart"'),
@@ -51,16 +47,6 @@ def test_axis_covers_its_values_and_log_axes_are_even_in_ratios() -> None:
     assert ratios.share(0.3) - ratios.share(0.03) == pytest.approx(ratios.share(3.0) - ratios.share(0.3))
     assert 0 <= ratios.share(0.03) <= ratios.share(3.0) <= 1
     assert len(Axis.logarithmic("t", [7.0]).ticks) >= 2
-
-
-def test_names_beside_points_do_not_run_into_each_other() -> None:
-    rng = np.random.default_rng(0)
-    places = [(float(x), float(y)) for x, y in rng.uniform(40, 160, (10, 2))]
-    names = _beside(places, 0.0, 320.0)
-    same_column = [(a, b) for a, b in combinations(names, 2) if a[0] == b[0]]
-    assert same_column
-    assert all(abs(a[1] - b[1]) >= 14 - 1e-6 for a, b in same_column)
-    assert all(name[0] >= place[0] for name, place in zip(names, places, strict=True))
 
 
 def test_a_matrix_of_equal_values_has_colours_too() -> None:

@@ -143,21 +143,6 @@ def lines_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str) -> st
     return frame.svg(parts, description)
 
 
-def scatter_svg(points: Sequence[Series], x: Axis, y: Axis, description: str) -> str:
-    """A dot per series with its name beside it."""
-    frame = Frame(x, y, right=96.0)
-    places = [(frame.x_of(float(p.x[0])), frame.y_of(float(p.y[0]))) for p in points]
-    names = _beside(places, frame.top + 6, frame.height - frame.bottom)
-    parts = []
-    for point, (px, py), (name_x, name_y) in zip(points, places, names, strict=True):
-        kind = f"s{point.number}"
-        if abs(name_y - py) > 3 or name_x - px > 12:
-            parts.append(f'<path class="lead {kind}" d="M{px:.1f} {py:.1f}L{name_x - 2:.1f} {name_y:.1f}"/>')
-        parts.append(f'<circle class="dot {kind}" cx="{px:.1f}" cy="{py:.1f}" r="5.5"/>')
-        parts.append(f'<text class="name {kind}" x="{name_x:.1f}" y="{name_y + 4:.1f}">{escape(point.name)}</text>')
-    return frame.svg(parts, description)
-
-
 def calibration_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str, *, ideal: bool) -> str:
     """Small lines with dots; ``ideal`` draws the diagonal."""
     frame = Frame(x, y, SMALL_WIDTH, SMALL_HEIGHT)
@@ -277,19 +262,3 @@ def _colour_key(frame: Frame, low: float, high: float, unit: str) -> list[str]:
     parts.append(f'<text x="{x + 19}" y="{top + 9}">{high:.3g}</text>')
     parts.append(f'<text x="{x + 19}" y="{bottom}">{low:.3g}</text>')
     return parts
-
-
-def _beside(places: Sequence[tuple[float, float]], low: float, high: float) -> list[tuple[float, float]]:
-    """Places for names to the right of points; points whose names would run into each other share a column of names."""
-    names = [(0.0, 0.0)] * len(places)
-    waiting = sorted(range(len(places)), key=lambda i: places[i])
-    while waiting:
-        group = waiting[:1]
-        for i in waiting[1:]:
-            if any(places[i][0] - places[j][0] < 70 and abs(places[i][1] - places[j][1]) < _GAP for j in group):
-                group.append(i)
-        edge = max(places[i][0] for i in group) + 11
-        for i, height in zip(group, spread_apart([places[i][1] for i in group], _GAP, low, high), strict=True):
-            names[i] = (edge, height)
-        waiting = [i for i in waiting if i not in group]
-    return names

@@ -113,7 +113,8 @@ def as_html(matrix: Matrix) -> str:
     """A dense table; rows carry the colour of their series."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in matrix.header)
     body = "\n".join(_html_line(line) for line in matrix.lines)
-    table = f'<table class="dense"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
+    kind = "dense stacked" if len(matrix.header) > 12 else "dense"
+    table = f'<table class="{kind}"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
     return f'<div class="wide">{table}</div>'
 
 

@@ -57,7 +57,7 @@ def survey(solutions: Solutions, resolution: int) -> Landscape:
     thetas = solutions.thetas.double()
     axes = _axes(thetas)
     corners = ((thetas - thetas[0]) @ axes.T).numpy()
-    start = solutions.adapted.source.double()
+    start = solutions.start.double()
     place = (start - thetas[0]) @ axes.T
     off_plane = float((start - thetas[0] - place @ axes).norm())
     x, y = (_span(corners[:, i], float(place[i]), resolution) for i in range(2))

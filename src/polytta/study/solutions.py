@@ -14,6 +14,7 @@ from polytta.adapter import Adapted
 from polytta.bench.cell import Cell
 from polytta.bench.data import open_cell_stream, prepare
 from polytta.bench.plan import source_model
+from polytta.bench.run import Execution
 from polytta.bench.variants import adapt_arguments
 from polytta.data.datasets.base import Image
 from polytta.errors import ConfigError
@@ -27,7 +28,7 @@ class Solution:
 
     Attributes:
         seed: of the order of the stream and of the method.
-        theta: (D,) final parameters, the mean over particles where there are several.
+        theta: (D,) final parameters, on the CPU; the mean over particles where there are several.
         accuracy: percent of the stream that was right before it was learnt from.
     """
 
@@ -49,8 +50,13 @@ class Solutions:
 
     @property
     def thetas(self) -> Tensor:
-        """(S, D) final parameters."""
+        """(S, D) final parameters, on the CPU."""
         return torch.stack([solution.theta for solution in self.found])
+
+    @property
+    def start(self) -> Tensor:
+        """(D,) parameters of the source model, on the CPU."""
+        return self.adapted.source.cpu()
 
 
 def find_solutions(cell: Cell, seeds: Sequence[int], judged_on: int) -> Solutions:
@@ -63,7 +69,8 @@ def find_solutions(cell: Cell, seeds: Sequence[int], judged_on: int) -> Solution
     """
     if len(set(seeds)) < 2 or len(set(seeds)) != len(seeds):
         raise ConfigError(f"seeds: got {list(seeds)}; allowed are two or more different ones.")
-    source = source_model(cell)
+    device = Execution().torch_device
+    source = source_model(cell, device)
     streams = [open_cell_stream(replace(cell, seed=seed)) for seed in seeds]
     prepare(streams)
     found = []
@@ -74,12 +81,13 @@ def find_solutions(cell: Cell, seeds: Sequence[int], judged_on: int) -> Solution
             )
             right = 0
             for batch in stream.batches():
-                answers = adapted(source.preprocessing(batch.images)).argmax(dim=1)
+                answers = adapted(source.preprocessing(batch.images).to(device)).argmax(dim=1)
                 right += int((answers.cpu().numpy() == batch.labels).sum())
                 bar.update(len(batch.labels))
-            found.append(Solution(seed, adapted.theta.mean(dim=0), 100 * right / len(stream)))
+            found.append(Solution(seed, adapted.theta.mean(dim=0).cpu(), 100 * right / len(stream)))
     images, labels = _first_images(streams[0], judged_on)
-    return Solutions(cell, source, adapted, tuple(found), source.preprocessing(images), torch.from_numpy(labels))
+    x = source.preprocessing(images).to(device)
+    return Solutions(cell, source, adapted, tuple(found), x, torch.from_numpy(labels).to(device))
 
 
 def _first_images(stream: Stream, count: int) -> tuple[list[Image], NDArray[np.int64]]:

@@ -10,10 +10,11 @@ from statistics import fmean, stdev
 import numpy as np
 from numpy.typing import NDArray
 
-from polytta.report.charts import Axis, Series, matrix_svg, scatter_svg
+from polytta.report.charts import Axis, Series, matrix_svg
 from polytta.report.document import Section, facts, figures, note, render_document
 from polytta.report.measures import distance_to_source, pairwise_distances
 from polytta.report.page import Plot
+from polytta.report.scatter import scatter_svg
 from polytta.report.tables import Line, Matrix, Value, as_html
 from polytta.study.evaluate import Measures, evaluate
 from polytta.study.solutions import Solutions
@@ -46,9 +47,9 @@ class Underspecification:
 def measure(solutions: Solutions) -> Underspecification:
     """Entropy, accuracy and distances of every solution."""
     own = evaluate(solutions.source, solutions.adapted, solutions.thetas, solutions.x, solutions.labels)
-    start = solutions.adapted.source.unsqueeze(0)
-    source = evaluate(solutions.source, solutions.adapted, start, solutions.x, solutions.labels)
-    drift = distance_to_source(solutions.thetas, solutions.adapted.source).tolist()
+    start = solutions.start
+    source = evaluate(solutions.source, solutions.adapted, start.unsqueeze(0), solutions.x, solutions.labels)
+    drift = distance_to_source(solutions.thetas, start).tolist()
     pairwise = pairwise_distances(solutions.thetas).numpy().astype(np.float64)
     others = len(solutions.found) - 1
     found = {

@@ -15,9 +15,9 @@ from polytta.report.charts import (
     lines_svg,
     matrix_svg,
     paths_svg,
-    scatter_svg,
 )
 from polytta.report.page import Plot
+from polytta.report.scatter import scatter_svg
 
 Records = Mapping[str, Record]
 
@@ -88,13 +88,14 @@ def disagreement_plots(panel: Panel, records: Records) -> list[Plot]:
 
 
 def particle_plots(panel: Panel, records: Records) -> list[Plot]:
-    """Trajectories of each population's first record, and how alike its particles end."""
+    """Trajectories of each population on the first column, and how alike its particles end."""
     plots = []
+    first = SHORT.get(panel.columns[0], panel.columns[0])
     for row in panel.rows:
         found = [r for r in _of(row, records) if r.cell.particles > 1]
         if not found:
             continue
-        record = found[0]
+        record = min(found, key=lambda r: (_column(r) != first, r.cell.seed))
         path = np.array(record.particles.projection)
         names = [str(i + 1) for i in range(path.shape[1])]
         paths = [Series(name, 1 + i % 11, path[:, i, 0], path[:, i, 1]) for i, name in enumerate(names)]
