@@ -22,8 +22,8 @@ PLACE = ("model", "dataset", "corruption", "severity", "scenario", "variant", "s
 # Known to differ, or told by another fact.
 _SKIPPED = ("cell.seed", "pins.settings.seed", "pins.stream.sha256", "pins.stream.spec.seed")
 # 97.5 % points of Student's t for 1 to 30 degrees of freedom (any table of it); beyond, the normal distribution's.
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-_T += (2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)
+_T = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131]
+_T += [2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042, 1.96]
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,19 @@ def compare(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
 
 def verdict(pairs: Sequence[tuple[Record, Record]]) -> Verdict:
     """One pair, or the pairs of several seeds."""
-    means = [float(np.mean([side.results.accuracy for side in sides])) for sides in zip(*pairs, strict=True)]
+    left, right = (float(np.mean([one.results.accuracy for one in side])) for side in zip(*pairs, strict=True))
     if len(pairs) > 1:
         gains = [b.results.accuracy - a.results.accuracy for a, b in pairs]
         margin = _T[min(len(gains) - 1, len(_T)) - 1] * float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
         gain = float(np.mean(gains))
-        return Verdict(*means, gain, margin, abs(gain) <= margin, f"paired over {len(pairs)} seeds")
+        return Verdict(left, right, gain, margin, abs(gain) <= margin, f"paired over {len(pairs)} seeds")
     a, b = pairs[0]
     if a.pins["stream"]["sha256"] == b.pins["stream"]["sha256"]:
         return _over_one_stream(a, b)
     shares = [(record.results.accuracy / 100, record.results.images) for record in (a, b)]
     margin = 196 * math.sqrt(sum(share * (1 - share) / count for share, count in shares))
     gain = b.results.accuracy - a.results.accuracy
-    return Verdict(*means, gain, margin, abs(gain) <= margin, "not paired: the streams differ")
+    return Verdict(left, right, gain, margin, abs(gain) <= margin, "not paired: the streams differ")
 
 
 def _over_one_stream(a: Record, b: Record) -> Verdict:

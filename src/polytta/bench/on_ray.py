@@ -59,8 +59,9 @@ def _outcomes(
                 sentence = f"Ray gave it up after {_RETRIES} retries: {' '.join(str(error).split())}"
                 yield [Failure(plan.key, plan.cell, sentence, "") for plan in group]
         total = ray.get(counter.total.remote())
-        report(max(0, total - reported))
-        reported = max(total, reported)
+        if total > reported:
+            report(total - reported)
+            reported = total
 
 
 def _run(number: int, group: Group, how: Execution, counter: Any) -> list[Outcome]:

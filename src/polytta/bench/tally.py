@@ -39,7 +39,7 @@ class Tally:
     """Predictions of one stream, taken in as they come."""
 
     def __init__(self, labels: NDArray[np.int64], groups: NDArray[np.int64] | None, num_classes: int) -> None:
-        classification = _torchmetrics()
+        classification = torchmetrics()
         self.labels, self.groups, self.num_classes = torch.from_numpy(labels), groups, num_classes
         self.seen = 0
         self.correct = np.zeros(len(labels), np.bool_)
@@ -121,7 +121,8 @@ def _binned(
     return tuple(mean.tolist()), tuple(share.tolist()), tuple(counts.tolist())
 
 
-def _torchmetrics() -> Any:
+def torchmetrics() -> Any:
+    """The library's metrics of classification, or a sentence on how to install it."""
     if importlib.util.find_spec("torchvision") is not None:
         import_zoo("torchvision")  # torchmetrics imports it where it is installed, so it needs the same care
     try:
