@@ -20,7 +20,7 @@ class Report:
     folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
     """Folder that polytta bench wrote."""
     out: Path | None = None
-    """Folder for the report; by default the same."""
+    """Folder for the report and the tables it can be made from again; by default the same."""
 
     def run(self) -> None:
         """Writes the report and says where."""

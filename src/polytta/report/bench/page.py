@@ -22,8 +22,14 @@ from polytta.report.tables import as_html
 Records = Mapping[str, Record]
 
 
-def bench_page(panels: Sequence[Panel], records: Records) -> str:
-    """The whole page; ``records`` may lack some or all of those the panels tell of."""
+def bench_page(panels: Sequence[Panel], records: Records, cells_folder: str) -> str:
+    """The whole page.
+
+    Args:
+        panels: what to show.
+        records: for diagrams; may lack some or all of those the panels tell of.
+        cells_folder: where their files lie, seen from the page.
+    """
     cells = sum(1 for panel in panels for _ in panel.entries())
     models = {str(panel.fields["model"]) for panel in panels}
     lead = (
@@ -34,7 +40,7 @@ def bench_page(panels: Sequence[Panel], records: Records) -> str:
     sections.append(_samples(tuple(panels)))
     if records:
         sections.append(_facts(records))
-    sections.append(_record_list(panels, records))
+    sections.append(_record_list(panels, records, cells_folder))
     return render_document("Test-time adaptation benchmark", lead, sections)
 
 
@@ -73,13 +79,16 @@ def _facts(records: Records) -> Section:
     )
 
 
-def _record_list(panels: Sequence[Panel], records: Records) -> Section:
-    parts = [note("A record's name is a hash of everything that decides its numbers; the files lie beside this page.")]
+def _record_list(panels: Sequence[Panel], records: Records, cells_folder: str) -> Section:
+    parts = [
+        note(f"A record's name is a hash of everything that decides its numbers; the files lie in {cells_folder}.")
+    ]
     for panel in panels:
         lines = []
         for row in panel.rows:
             for column in panel.columns:
-                keys = "".join(_link(entry.key, entry.cell["seed"], records) for entry in row.entries.get(column, ()))
+                own = row.entries.get(column, ())
+                keys = "".join(_link(e.key, e.cell["seed"], cells_folder if e.key in records else None) for e in own)
                 if keys:
                     where = escape(SHORT.get(column, column))
                     lines.append(f"<tr><th>{escape(row.name)}</th><td>{where}</td><td>{keys}</td></tr>")
@@ -88,6 +97,8 @@ def _record_list(panels: Sequence[Panel], records: Records) -> Section:
     return Section("records", "Records", tuple(parts))
 
 
-def _link(key: str, seed: int, records: Records) -> str:
+def _link(key: str, seed: int, cells_folder: str | None) -> str:
     text = f"<code>{key}</code> (seed {seed})"
-    return f'<a id="{key}" href="cells/{key}.json">{text}</a>' if key in records else f'<span id="{key}">{text}</span> '
+    if cells_folder is None:
+        return f'<span id="{key}">{text}</span> '
+    return f'<a id="{key}" href="{escape(cells_folder)}/{key}.json">{text}</a>'
