@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.program import polytta, refusal
+from tests.cli.program import refusal
 from tests.report.bench.records import write_records
 
 from polytta.cli import main
@@ -29,12 +29,13 @@ def test_reproduce_lists_every_recipe(capsys: pytest.CaptureFixture[str]) -> Non
         assert f"{recipe.name}\n  shows  {recipe.shows}\n  needs  {recipe.needs}\n  takes  " in listed
 
 
-def test_reproduce_as_a_user_runs_it(tmp_path: Path) -> None:
-    done = polytta("reproduce", "tab:runtime", "--data", "bundled", "--quick", "--out", tmp_path, "--jobs", 1)
-    assert done.returncode == 0, done.stderr
-    assert "another dataset" in done.stdout
+def test_reproduce_prints_measured_published_and_difference(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arguments = ["reproduce", "tab:runtime", "--data", "bundled", "--quick", "--out", str(tmp_path), "--jobs", "1"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "another dataset" in printed
     for name in ("Tent", "  published", "  difference"):
-        assert f"\n{name} " in done.stdout
+        assert f"\n{name} " in printed
     assert (tmp_path / "reproduced.html").is_file()
 
 

@@ -12,7 +12,6 @@ from polytta.report.charts import (
     matrix_svg,
     paths_svg,
     ramp,
-    surface_svg,
 )
 
 
@@ -34,7 +33,6 @@ def test_every_chart_is_well_formed_and_escapes_names() -> None:
         calibration_svg(lines, x, y, 'a "chart"', ideal=True),
         paths_svg(lines, 'a "chart"'),
         matrix_svg(values, ["1", "2", "<"], 'a "chart"'),
-        surface_svg(values, np.arange(3.0), np.arange(3.0), lines[:1], "nats", 'a "chart"'),
     ):
         assert parsed(made).get("aria-label") == 'a "chart"'
 
@@ -60,9 +58,3 @@ def test_ramp_grows_brighter() -> None:
     assert shades == sorted(shades)
     assert ramp(-1) == ramp(0)
     assert ramp(2) == ramp(1)
-
-
-def test_surface_draws_a_cell_per_point() -> None:
-    root = parsed(surface_svg(np.zeros((4, 3)), np.arange(3.0), np.arange(4.0), [], "%", "s"))
-    key = 40
-    assert len(list(root.iter("rect"))) == 12 + key

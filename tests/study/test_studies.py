@@ -8,10 +8,11 @@ import torch
 from tests.report.browser import needs_chromium, probe
 
 from polytta.bench.cell import Cell
+from polytta.bench.data import open_cell_stream
 from polytta.errors import ConfigError, StateError
 from polytta.study import landscape, underspecification
 from polytta.study.evaluate import evaluate
-from polytta.study.solutions import Solutions, find_solutions
+from polytta.study.solutions import Solutions, _reordered, find_solutions
 
 CELL = Cell(
     model="bundled/cifar10_resnet_gn",
@@ -42,6 +43,13 @@ def test_evaluation_equals_the_model_with_those_parameters(three: Solutions) -> 
     assert measured.loss[1] == pytest.approx(-float(log_probs[range(6), three.labels].mean()), abs=1e-5)
     assert measured.entropy[1] == pytest.approx(-float((log_probs.exp() * log_probs).sum(dim=1).mean()), abs=1e-5)
     assert measured.accuracy[1] == pytest.approx(100 * float((logits.argmax(dim=1) == three.labels).float().mean()))
+
+
+def test_seeds_meet_the_same_images_in_orders_of_their_own() -> None:
+    stream = open_cell_stream(CELL)
+    orders = [_reordered(stream, seed).order.item.tolist() for seed in (0, 1)]
+    assert sorted(orders[0]) == sorted(orders[1]) == sorted(stream.order.item.tolist())
+    assert orders[0] != orders[1]
 
 
 def test_seeds_part_and_distances_are_euclidean(three: Solutions) -> None:

@@ -202,63 +202,9 @@ def matrix_svg(values: NDArray[np.float64], names: Sequence[str], description: s
     return svg_element(parts, top + size * count + 6, description, SMALL_WIDTH)
 
 
-def surface_svg(
-    values: NDArray[np.float64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    marks: Sequence[Series],
-    unit: str,
-    description: str,
-) -> str:
-    """A surface seen from above, dark low and bright high, with named points on it and a key of its colours.
-
-    Args:
-        values: (len(y), len(x)) heights.
-        x: evenly spaced places.
-        y: evenly spaced places.
-        marks: single points.
-        unit: what the heights are.
-        description: for those who cannot see it.
-    """
-    axes = (Axis.over("along the first edge", x.tolist()), Axis.over("across", y.tolist()))
-    frame = Frame(*axes, height=400.0, right=76.0)
-    half_x, half_y = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
-    low, high = float(values.min()), float(values.max())
-    parts = []
-    for row, column in np.ndindex(*values.shape):
-        left, right = frame.x_of(float(x[column] - half_x)), frame.x_of(float(x[column] + half_x))
-        bottom, top = frame.y_of(float(y[row] - half_y)), frame.y_of(float(y[row] + half_y))
-        share = (float(values[row, column]) - low) / (high - low) if high > low else 0.5
-        # A little larger than the cell: neighbours drawn exactly edge to edge show hairlines between them.
-        size = f'width="{right - left + 0.4:.1f}" height="{bottom - top + 0.4:.1f}"'
-        parts.append(f'<rect x="{left:.1f}" y="{top:.1f}" {size} fill="{ramp(share)}"/>')
-    for mark in marks:
-        px, py = frame.x_of(float(mark.x[0])), frame.y_of(float(mark.y[0]))
-        parts.append(
-            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="5.5" fill="#ffffff" stroke="#14171d" stroke-width="1.5"/>'
-        )
-        outline = 'style="fill:#ffffff;stroke:#14171d;stroke-width:3px;paint-order:stroke;font-weight:600"'
-        parts.append(f'<text {outline} x="{px + 9:.1f}" y="{py + 4:.1f}">{escape(mark.name)}</text>')
-    parts += _colour_key(frame, low, high, unit)
-    return frame.svg(parts, description)
-
-
 def ramp(share: float) -> str:
     """The colour at 0..1 of the ramp."""
     place = min(max(share, 0.0), 1.0) * (len(_RAMP) - 1)
     lower = min(int(place), len(_RAMP) - 2)
     mixed = (round(a + (b - a) * (place - lower)) for a, b in zip(_RAMP[lower], _RAMP[lower + 1], strict=True))
     return "#{:02x}{:02x}{:02x}".format(*mixed)
-
-
-def _colour_key(frame: Frame, low: float, high: float, unit: str) -> list[str]:
-    x, top, bottom = frame.width - frame.right + 14, frame.top + 18, frame.height - frame.bottom
-    step = (bottom - top) / 40
-    parts = [
-        f'<rect x="{x}" y="{bottom - (i + 1) * step:.1f}" width="14" height="{step + 0.4:.1f}" fill="{ramp(i / 39)}"/>'
-        for i in range(40)
-    ]
-    parts.append(f'<text x="{x}" y="{frame.top + 6}">{escape(unit)}</text>')
-    parts.append(f'<text x="{x + 19}" y="{top + 9}">{high:.3g}</text>')
-    parts.append(f'<text x="{x + 19}" y="{bottom}">{low:.3g}</text>')
-    return parts

@@ -43,6 +43,9 @@ def comparison(
     remarks = [f"({mark}) {remark}." for remark, mark in marks.items()]
     if ranked_by is not None:
         remarks.insert(0, _orders(rows, measured, ranked_by))
+    seeds = max((stat.seeds for stat in measured.values()), default=0)
+    if seeds > 1:
+        remarks.insert(0, f"Measured: mean ± sample standard deviation over {seeds} seeds.")
     if place.is_bundled:
         remarks.insert(0, "Published: another dataset and other models, so orders compare and levels do not.")
     header = ("", *(_NAMES.get(column, column) for column in columns))

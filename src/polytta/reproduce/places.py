@@ -95,8 +95,7 @@ class Place:
         """For the head of an outcome."""
         if self.folder is not None:
             return f"{self.folder}" + (", a few images only" if self.quick else "")
-        seeds = f"{len(self.seeds)} seed" + "s" * (len(self.seeds) > 1)
-        return f"bundled CIFAR-10 images and models, {self.images} images per corruption, {seeds}"
+        return f"bundled CIFAR-10 images and models, {self.images} images per corruption"
 
 
 def weights_file(folder: Path, stem: str) -> Path:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polytta.errors import ConfigError, StateError
-from polytta.report.charts import Series, surface_svg
+from polytta.report.charts import Series
 from polytta.report.document import Section, facts, figures, note, render_document
 from polytta.report.page import Plot
+from polytta.report.surface import surface_svg
 from polytta.report.tables import Line, Matrix, Value, as_html
 from polytta.study.evaluate import Measures, evaluate
 from polytta.study.solutions import Solutions

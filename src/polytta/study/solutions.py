@@ -1,4 +1,8 @@
-"""The same adaptation from several seeds: where each of them ends."""
+"""The same adaptation to the same images from several seeds: where each of them ends.
+
+A seed decides the order of the images and the method's random numbers, never which images there are: accuracies that
+differ because some seeds drew easier images would say nothing about the adaptation.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -63,31 +67,42 @@ def find_solutions(cell: Cell, seeds: Sequence[int], judged_on: int) -> Solution
     """Runs the cell once per seed; a progress bar shows on stderr.
 
     Args:
-        cell: what to run; its own seed is not used.
+        cell: what to run; its own seed chooses the images where it asks for a part of the data.
         seeds: at least two different ones.
-        judged_on: images of the first seed's stream that solutions are later compared on.
+        judged_on: images of the stream that solutions are later compared on.
     """
     if len(set(seeds)) < 2 or len(set(seeds)) != len(seeds):
         raise ConfigError(f"seeds: got {list(seeds)}; allowed are two or more different ones.")
     device = Execution().torch_device
     source = source_model(cell, device)
-    streams = [open_cell_stream(replace(cell, seed=seed)) for seed in seeds]
-    prepare(streams)
+    stream = open_cell_stream(cell)
+    prepare([stream])
     found = []
-    with tqdm(total=sum(map(len, streams)), unit="image", desc="adapting") as bar:
-        for seed, stream in zip(seeds, streams, strict=True):
+    with tqdm(total=len(seeds) * len(stream), unit="image", desc="adapting") as bar:
+        for seed in seeds:
             adapted = polytta.adapt(
                 source.module, **adapt_arguments(replace(cell, seed=seed)), num_classes=source.num_classes
             )
             right = 0
-            for batch in stream.batches():
+            for batch in _reordered(stream, seed).batches():
                 answers = adapted(source.preprocessing(batch.images).to(device)).argmax(dim=1)
                 right += int((answers.cpu().numpy() == batch.labels).sum())
                 bar.update(len(batch.labels))
             found.append(Solution(seed, adapted.theta.mean(dim=0).cpu(), 100 * right / len(stream)))
-    images, labels = _first_images(streams[0], judged_on)
+    images, labels = _first_images(stream, judged_on)
     x = source.preprocessing(images).to(device)
     return Solutions(cell, source, adapted, tuple(found), x, torch.from_numpy(labels).to(device))
+
+
+def _reordered(stream: Stream, seed: int) -> Stream:
+    """The images of each segment in an order of the seed's own."""
+    rng = np.random.default_rng(seed)
+    ends = (*stream.order.starts[1:], len(stream))
+    segments = [first + rng.permutation(end - first) for first, end in zip(stream.order.starts, ends, strict=True)]
+    taken = np.concatenate(segments)
+    return replace(
+        stream, order=replace(stream.order, domain=stream.order.domain[taken], item=stream.order.item[taken])
+    )
 
 
 def _first_images(stream: Stream, count: int) -> tuple[list[Image], NDArray[np.int64]]:

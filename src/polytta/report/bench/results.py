@@ -8,8 +8,9 @@ from polytta.report.tables import as_latex, as_markdown
 
 NOTE = (
     "Accuracy in percent of predictions made before learning from the image; mean ± sample standard deviation over "
-    "seeds, best of each column in bold. Gains are in points: over the source model, and over the best row that "
-    "adapts a single model. ECE (15 bins), NLL and Brier score: lower is better."
+    "seeds, which also choose the images where a stream is a part of a dataset; best of each column in bold. Gains are "
+    "in points: over the source model, and over the best row that adapts a single model. ECE (15 bins), "
+    "NLL and Brier score: lower is better."
 )
 
 
