@@ -26,13 +26,85 @@ def test_a_gpu_gives_what_the_cpu_gives(kind: str) -> None:
             arguments = {"diversity": diversity, "lr": 0.01, "exclude": None, "optimizer": ["sgd", "adam", "adamw"]}
             expected = polytta.adapt(model, method, engine="loop", **arguments)
             wanted = [expected(x) for x in stream]
-            for engine in ("loop", "folded", "static"):
+            for engine in ("loop", "folded", "static", "graph"):
                 adapted = polytta.adapt(on_gpu, method, engine=engine, **arguments)
                 for x, reference in zip(stream, wanted, strict=True):
                     got = adapted(x.cuda())
                     assert got.is_cuda
                     assert (got.cpu() - reference).abs().max() <= 1e-6, (method.name, diversity, engine)
                 assert adapted.totals.selected == expected.totals.selected
+
+
+@pytest.mark.parametrize("diversity", ["none", "kl", SVGD(bandwidth="median"), "grad"], ids=repr)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_graph_gives_what_eager_folding_gives(kind: str, method: Method, diversity: object) -> None:
+    model = small_model(kind, dtype=torch.float32).cuda()
+    stream = [x.cuda() for x in small_stream(50, 5, dtype=torch.float32)]
+    arguments = {"diversity": diversity, "lr": 1e-3, "exclude": None}
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        eager = polytta.adapt(model, method, engine="folded", **arguments)
+        graph = polytta.adapt(model, method, engine="graph", **arguments)
+        for x in stream:
+            expected, got = eager(x), graph(x)
+        assert (got - expected).abs().max() <= 1e-4
+    assert graph.totals.selected == eager.totals.selected
+    assert graph.totals.stepped == eager.totals.stepped
+    assert min(graph.totals.stepped) > 0
+
+
+def test_a_graph_survives_resets_other_shapes_and_copies() -> None:
+    model = small_model("group").cuda()
+    stream = [x.cuda() for x in small_stream(6, 4)]
+    arguments = {"method": METHODS[3], "diversity": "grad", "lr": 0.01, "exclude": None}
+    graph, eager = polytta.adapt(model, **arguments), polytta.adapt(model, engine="folded", **arguments)
+    sizes = [4, 4, 3, 2, 4, 1]
+
+    def run(adapted: polytta.Adapted) -> list[torch.Tensor]:
+        return [adapted(x[:size]) for x, size in zip(stream, sizes, strict=True)]
+
+    first, wanted = run(graph), run(eager)
+    for got, expected in zip(first, wanted, strict=True):
+        assert torch.allclose(got, expected, atol=1e-8), "answers stay what they were when later steps replay"
+    report = graph.last
+    assert report is not None
+    theta = report.theta.clone()
+    twin = copy.deepcopy(graph)
+    broken = torch.cat([stream[0], torch.full_like(stream[0][:1], torch.nan)])
+    assert torch.allclose(twin(broken), eager(broken), atol=1e-8)
+    graph.reset()
+    for got, expected in zip(run(graph), wanted, strict=True):
+        assert torch.allclose(got, expected, atol=1e-8)
+    assert torch.equal(report.theta, theta)
+
+
+def test_what_cannot_be_recorded_runs_without_a_graph() -> None:
+    def nosy(x: torch.Tensor, noise: object) -> torch.Tensor:
+        return x.flip(-1) if float(x.mean()) > 1e9 else x.flip(-2)
+
+    method = DeYO(entropy_threshold=0.9, plpd_threshold=-0.2, shuffle=nosy)
+    model, stream = small_model("group").cuda(), [x.cuda() for x in small_stream(4, 4)]
+    adapted = polytta.adapt(model, method, lr=0.01, exclude=None)
+    expected = polytta.adapt(model, method, lr=0.01, exclude=None, engine="folded")
+    with pytest.warns(polytta.errors.PolyttaWarning, match="cannot be recorded as a CUDA graph"):
+        assert torch.allclose(adapted(stream[0]), expected(stream[0]), atol=1e-8)
+    for x in stream[1:]:
+        assert torch.allclose(adapted(x), expected(x), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["batch", "group", "layer"])
+def test_bf16_with_fused_kernels_is_close_to_the_loop(kind: str) -> None:
+    model = small_model(kind, dtype=torch.float32, confidence=4.0).cuda()
+    stream = [x.cuda() for x in small_stream(10, 6, dtype=torch.float32)]
+    for diversity in ("none", "kl", "grad"):
+        arguments = {"diversity": diversity, "lr": 1e-3, "exclude": None}
+        exact = polytta.adapt(model, "tent", engine="loop", **arguments)
+        for precision in ("tf32", "bf16"):
+            exact.reset()
+            fast = polytta.adapt(model, "tent", engine="graph", precision=precision, **arguments)
+            for x in stream:
+                assert (fast(x).exp() - exact(x).exp()).abs().max() <= 0.06, (precision, diversity)
+            assert fast.theta.dtype == torch.float32
 
 
 def test_moving_saving_and_loading(tmp_path: Path) -> None:

@@ -16,12 +16,11 @@ from polytta.aggregate import aggregate, evidence
 from polytta.capture import CapturedSteps
 from polytta.config import Config
 from polytta.errors import ConfigError, InputError, ModelError, PolyttaWarning, StateError
-from polytta.guard import Screened, screen
+from polytta.guard import Screened, Verdict, admit, screen
 from polytta.noise import keys
 from polytta.optim import PopulationOptimizer
 from polytta.optim.rule import family, reference_lr
 from polytta.particles import ENGINES, Engine, FoldedEngine, Layout
-from polytta.particles.norms import is_batch_norm, is_norm
 from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, probe
 from polytta.particles.sharing import share_structure
 from polytta.report import Entry, Ledger, StepReport, Totals
@@ -52,6 +51,7 @@ class Adapted(nn.Module):
         self.config = config
         self._ledger = self._new_ledger()
         self._steps = 0
+        self._begun = False
         self._advancer: Advancer | None = None
         self._captured: CapturedSteps | None = None
         self._findings: Findings | None = None
@@ -159,20 +159,29 @@ class Adapted(nn.Module):
 
     def _step(self, x: Tensor) -> Tensor:
         with torch.inference_mode(False), torch.enable_grad():
-            batch = self._screened(x)
+            admitted = self._admitted(x)
+            if self._captured is not None and self._begun:
+                verdict = Verdict(admitted)
+                made = self._captured(self._tensors(), self._by_population(admitted))
+                if verdict.wait():
+                    return self._finish(Screened(admitted, None), made)
+            batch = self._screened(admitted)
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
-            made = None
-            if usable.shape[0]:
-                advancer = self._ready(usable)
-                self._begin_learning(advancer.engine.findings, self._by_population(usable).shape[1])
-                run = self._captured if self._captured is not None and batch.usable is None else advancer
-                made = run(self._tensors(), self._by_population(usable))
-                self._buffers.update(made.state)
-            else:
-                self._buffers["step"] = self.step + 1
-            self._steps += 1
-            self._note(batch, made)
-            return self._answer(batch, made)
+            if not usable.shape[0]:
+                return self._finish(batch, None)
+            advancer = self._ready(usable)
+            self._begin_learning(advancer.engine.findings, self._by_population(usable).shape[1])
+            return self._finish(batch, advancer(self._tensors(), self._by_population(usable)))
+
+    def _finish(self, batch: Screened, made: Advance | None) -> Tensor:
+        """Takes over the new state, writes the step down, and answers."""
+        if made is None:
+            self._buffers["step"] = self.step + 1
+        else:
+            self._buffers.update(made.state)
+        self._steps += 1
+        self._note(batch, made)
+        return self._answer(batch, made)
 
     def _note(self, batch: Screened, made: Advance | None) -> None:
         # A replayed graph writes the next step over its parameters.
@@ -201,7 +210,7 @@ class Adapted(nn.Module):
     def _logits(self, x: Tensor) -> Tensor:
         """(G, K, B, C) logits of the particles, the source model's for unusable images."""
         with torch.inference_mode(False), torch.no_grad():
-            batch = self._screened(x)
+            batch = self._screened(self._admitted(x))
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
             populations = self.config.populations or 1
             if usable.shape[0]:
@@ -225,17 +234,20 @@ class Adapted(nn.Module):
 
     # ------------------------------------------------------------------ getting ready
 
-    def _screened(self, x: object) -> Screened:
+    def _admitted(self, x: object) -> Tensor:
         """The batch, its populations one after the other."""
         reference = next(self.source_network.parameters())
         populations = self.config.populations
         if populations is None:
-            return screen(x, reference.dtype, reference.device)
+            return admit(x, reference.dtype, reference.device)
         if not isinstance(x, Tensor) or x.dim() < 3 or x.shape[0] != populations:
             got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise InputError(f"x: got {got}; allowed for {populations} populations is ({populations}, B, ...).")
-        batch = screen(x.flatten(0, 1), reference.dtype, reference.device)
-        if batch.usable is not None:
+        return admit(x.flatten(0, 1), reference.dtype, reference.device)
+
+    def _screened(self, admitted: Tensor) -> Screened:
+        batch = screen(admitted)
+        if batch.usable is not None and self.config.populations is not None:
             raise InputError(
                 f"x: got {batch.rejected} images with non-finite or absurd values; allowed with populations are none."
             )
@@ -249,13 +261,7 @@ class Adapted(nn.Module):
         """Engine and rules, made at the first batch, when the shapes are known."""
         if self._advancer is None:
             engine_class = self._engine_class()
-            norms = tuple(name for name, module in self.source_network.named_modules() if is_norm(module))
-            batch_norms = tuple(n for n in norms if is_batch_norm(self.source_network.get_submodule(n)))
-            wanted = (*self.config.layers, *(norms if engine_class.replaces_all else batch_norms))
-            needed = (*self.config.layers, *batch_norms)
-            findings = probe(
-                self.source_network, x[:1], tuple(dict.fromkeys(wanted)), adapted=self.config.layers, needed=needed
-            )
+            findings = probe(self.source_network, x[:1], self.config.layers, everything=engine_class.replaces_all)
             known = int(self.classes)
             if known and known != findings.num_classes:
                 raise ModelError(f"num_classes: got {known}, but the model has {findings.num_classes} outputs.")
@@ -264,7 +270,7 @@ class Adapted(nn.Module):
             )
             self._findings = findings
             self._advancer = Advancer(engine, self._rules, self._optimizer, self.source, self.config.aggregate)
-            self._captured = CapturedSteps(self._advancer) if engine.captures else None
+            self._captured = CapturedSteps(replace(self._advancer, guarded=True)) if engine.captures else None
         return self._advancer
 
     def _engine_class(self) -> type[Engine]:
@@ -284,6 +290,7 @@ class Adapted(nn.Module):
             self._choose_learning_rates(findings, batch)
         if self.config.num_classes is None:
             self.config = replace(self.config, num_classes=findings.num_classes)
+        self._begun = True
 
     def _begin_method(self, num_classes: int) -> None:
         self._buffers["classes"] = torch.tensor(num_classes)
@@ -298,16 +305,14 @@ class Adapted(nn.Module):
         return FoldedEngine(self.source_network, self.layout, self._findings, self.config.statistics)
 
     def _choose_learning_rates(self, findings: Findings, batch: int) -> None:
-        batch = self.config.batch_size or batch
-        kind = family([findings.sites[layer].recipe for layer in self.config.layers])
-        base = reference_lr(kind, batch, self.config.method.single_image_lr_factor)
-        multipliers = self.config.multipliers
-        rates = tuple(
-            base * optimizer.relative_lr * multiplier
-            for optimizer, multiplier in zip(self.config.optimizers, multipliers, strict=True)
-        ) * (self.config.populations or 1)
+        c = self.config
+        batch = c.batch_size or batch
+        kind = family([findings.sites[layer].recipe for layer in c.layers])
+        base = reference_lr(kind, batch, c.method.single_image_lr_factor)
+        each = zip(c.optimizers, c.multipliers, strict=True)
+        rates = tuple(base * optimizer.relative_lr * factor for optimizer, factor in each) * (c.populations or 1)
         origin = f"reference rule for a {kind} model at batch size {batch}: {base:g} for SGD"
-        self.config = replace(self.config, learning_rates=rates, lr_origin=origin, batch_size=batch)
+        self.config = replace(c, learning_rates=rates, lr_origin=origin, batch_size=batch)
         self._buffers["learning_rates"] = torch.tensor(rates, dtype=torch.float64, device=self.theta.device)
 
     @property
@@ -362,22 +367,13 @@ class Adapted(nn.Module):
                 f"state_dict: it is of {int(classes)} classes; the model has {self._findings.num_classes}."
             )
         expected = self._expected_state(int(classes))
-        wrong = sorted(expected.keys() ^ state_dict.keys())
-        if wrong:
-            raise StateError(f"state_dict: {wrong[0]!r} is missing or unknown; needed are {sorted(expected)}.")
-        for name, buffer in expected.items():
-            got = state_dict[name]
-            if not isinstance(got, Tensor) or got.shape != buffer.shape or got.dtype != buffer.dtype:
-                shape = (tuple(got.shape), got.dtype) if isinstance(got, Tensor) else type(got).__name__
-                raise StateError(f"state_dict: {name!r} is {shape}; allowed is {(tuple(buffer.shape), buffer.dtype)}.")
-            if name == "theta" and not bool(got.isfinite().all()):
-                raise StateError("state_dict: 'theta' has non-finite values; allowed are finite ones.")
+        persist.check_fits(state_dict, expected)
         with torch.inference_mode(False):
             for name in [name for name in self._buffers if name not in expected]:
                 del self._buffers[name]
             for name, buffer in expected.items():
                 self._buffers[name] = state_dict[name].detach().to(buffer.device, copy=True)
-        self._steps = int(self.step)
+        self._steps, self._begun = int(self.step), False
         rates = None if bool(self.learning_rates.isnan().any()) else tuple(self.learning_rates.tolist())
         self.config = replace(self.config, num_classes=int(classes) or None, learning_rates=rates)
         return nn.modules.module._IncompatibleKeys([], [])

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from polytta.aggregate import aggregate, evidence
+from polytta.guard import in_range
 from polytta.methods.base import Proposal
 from polytta.optim import PopulationOptimizer
 from polytta.particles import Engine
@@ -55,6 +56,8 @@ class Advancer:
         optimizer: moves the particles.
         source: (P,) source parameters.
         how: name of the aggregate.
+        guarded: leave the state as it is when the batch has values nothing should be learnt from; for steps that start
+            before anybody has looked at the batch.
     """
 
     engine: Engine
@@ -62,6 +65,7 @@ class Advancer:
     optimizer: PopulationOptimizer
     source: Tensor
     how: str
+    guarded: bool = False
 
     def __call__(self, state: State, x: Tensor) -> Advance:
         """Predicts on ``x`` (G, B, ...) and learns from it."""
@@ -77,7 +81,14 @@ class Advancer:
         moved = (after["theta"] != theta).any(dim=1)
         numbers = pack(proposal, moved, work.forward_samples, work.backward_samples)
         measures = {name: value.detach() for name, value in work.measures.items()}
-        return Advance(answer, logits, numbers, measures, {name: value.detach() for name, value in after.items()})
+        after = {name: value.detach() for name, value in after.items()}
+        if self.guarded:
+            fine = in_range(x).all()
+            after = {
+                name: value if value is state[name] else torch.where(fine, value, state[name])
+                for name, value in after.items()
+            }
+        return Advance(answer, logits, numbers, measures, after)
 
     def _moved(self, state: State, proposal: Proposal, healthy: Tensor) -> State:
         """Tensors that change when particles move and reset."""

@@ -59,7 +59,8 @@ def adapt(
         particles: number K of hypotheses; 1 is the plain base method.
         diversity: how particles interact: a name or an object from ``polytta.diversity``.
         optimizer: one spec or K of them: names or objects from ``polytta.optim``.
-        lr: learning rate, or one per particle (or one per particle of every population); None applies the public code's rule for the model and batch size.
+        lr: learning rate, or one per particle (of one or of every population); None applies the public code's rule for
+            the model and batch size.
         views: versions of the batch to learn from: a name, callables, or ``polytta.views.Views``.
         preset: thresholds for methods given by name: "paper", or "official" for each method's own public code.
         aggregate: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how sure

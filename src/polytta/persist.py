@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,20 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if metadata.get("digest") != _digest(tensors, metadata.get("header", "")):
         raise StateError(f"path: {str(path)!r} is damaged: its contents do not match the digest stored with them.")
     return tensors, json.loads(metadata["header"])
+
+
+def check_fits(tensors: Mapping[str, Any], expected: Mapping[str, Tensor]) -> None:
+    """Refuses a state that is not made of exactly the expected tensors."""
+    wrong = sorted(expected.keys() ^ tensors.keys())
+    if wrong:
+        raise StateError(f"state_dict: {wrong[0]!r} is missing or unknown; needed are {sorted(expected)}.")
+    for name, buffer in expected.items():
+        got = tensors[name]
+        if not isinstance(got, Tensor) or got.shape != buffer.shape or got.dtype != buffer.dtype:
+            shape = (tuple(got.shape), got.dtype) if isinstance(got, Tensor) else type(got).__name__
+            raise StateError(f"state_dict: {name!r} is {shape}; allowed is {(tuple(buffer.shape), buffer.dtype)}.")
+        if name == "theta" and not bool(got.isfinite().all()):
+            raise StateError("state_dict: 'theta' has non-finite values; allowed are finite ones.")
 
 
 def check_source(adapted: "Adapted", header: dict[str, Any], path: Path) -> None:

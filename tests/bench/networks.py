@@ -3,6 +3,7 @@
 import os
 import signal
 from collections import Counter
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -55,6 +56,15 @@ class Deadly(Tiny):
         return super().forward(x)
 
 
+class Noted(Tiny):
+    """Writes down which processes it runs in."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        folder = Path(os.environ["POLYTTA_TEST_NOTES"])
+        (folder / str(os.getpid())).touch()
+        return super().forward(x)
+
+
 def _source(kind: type[Tiny], shift: float = 0.5) -> SourceModel:
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -78,3 +88,7 @@ def fragile() -> SourceModel:
 
 def deadly() -> SourceModel:
     return _source(Deadly)
+
+
+def noted() -> SourceModel:
+    return _source(Noted)

@@ -70,7 +70,8 @@ def benchmark(grid: Grid, folder: str | Path, options: Options | None = None) ->
     store = Store(folder)
     cells = grid.cells()
     trackers = open_trackers(options.trackers, store.folder)
-    plans = [plan_cell(cell) for cell in tqdm(cells, "planning", unit="cell", disable=not options.progress)]
+    with tqdm(cells, "planning", unit="cell", leave=False, disable=not options.progress) as bar:
+        plans = [plan_cell(cell) for cell in bar]
     store.open(grid)
     missing = [plan for plan in plans if not store.is_finished(plan)]
     events = JsonLines(store.folder)

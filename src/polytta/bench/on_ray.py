@@ -46,7 +46,7 @@ def _outcomes(
 ) -> Iterator[list[Outcome]]:
     gpus = 1 if how.device.startswith("cuda") else 0
     counter = ray.remote(_Counter).options(num_cpus=0, max_restarts=-1).remote()
-    task = ray.remote(_run).options(num_cpus=1, num_gpus=gpus, max_retries=_RETRIES, max_calls=0)
+    task = ray.remote(_run).options(num_cpus=1, num_gpus=gpus, max_retries=_RETRIES)
     running = {task.remote(number, group, how, counter): group for number, group in enumerate(groups)}
     reported = 0
     while running:
@@ -68,16 +68,15 @@ def _run(number: int, group: Group, how: Execution, counter: Any) -> list[Outcom
     import torch
 
     torch.set_num_threads(1)
-    seen = 0
+    seen, total = 0, sum(plan.images for plan in group)
 
     def count(images: int) -> None:
         nonlocal seen
         before, seen = seen, seen + images
         # One message per hundredth of the stream at most: progress must not cost more than it tells.
-        if seen * 100 // len_of_group != before * 100 // len_of_group:
+        if seen * 100 // total != before * 100 // total:
             counter.seen.remote(number, seen * group[0].cell.particles)
 
-    len_of_group = sum(plan.images for plan in group)
     return attempt(group, count, how)
 
 

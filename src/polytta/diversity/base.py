@@ -68,9 +68,9 @@ class Objective:
             total = total + self.weighted(made, selection).sum(dim=1) / selection.mask.sum(dim=1).clamp(min=1)
         return total if self.penalty is None else total + self.penalty
 
-    def note_input_gradients(self, gradients: Tensor, mask: Tensor) -> None:
+    def note_input_gradients(self, dots: Tensor, mask: Tensor) -> None:
         """Remembers, for the report, how alike the particles' input gradients are; views are averaged."""
-        cosine = mean_cosine(self.by_population(gradients), self.by_population(mask)) / len(self.passes)
+        cosine = mean_cosine(dots.detach(), self.by_population(mask)) / len(self.passes)
         self.measures["input_gradient_cosine"] = (
             self.measures.get("input_gradient_cosine", torch.zeros_like(cosine)) + cosine
         )

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from polytta.diversity.base import Diversifier, Objective
-from polytta.diversity.input_gradients import alignment
+from polytta.diversity.input_gradients import alignment, products
 from polytta.errors import ConfigError
 from polytta.methods.base import Pass, Selection
 
@@ -98,7 +98,6 @@ class Grad(Diversifier):
         counts = selection.mask.sum(dim=1).clamp(min=1)
         descent = objective.gradient((per_particle / counts).sum(), retain_graph=True)
         gradients = torch.autograd.grad(per_particle.sum(), made.x, create_graph=True)[0]
-        objective.note_input_gradients(gradients.detach(), selection.mask)
         omega = self._omega(objective, gradients, selection)
         return descent, torch.autograd.grad(omega, objective.theta)[0]
 
@@ -107,7 +106,6 @@ class Grad(Diversifier):
         per_particle = objective.weighted(made, selection).sum(dim=1)
         retain = objective.penalty is not None
         base, gradients = torch.autograd.grad(per_particle.sum(), (objective.theta, made.x), retain_graph=retain)
-        objective.note_input_gradients(gradients, selection.mask)
         with torch.enable_grad():
             leaf = gradients.detach().requires_grad_()
             towards = torch.autograd.grad(self._omega(objective, leaf, selection), leaf)[0]
@@ -123,7 +121,9 @@ class Grad(Diversifier):
     def _omega(self, objective: Objective, gradients: Tensor, selection: Selection) -> Tensor:
         """Ω_Grad summed over populations."""
         mask = objective.by_population(selection.mask)
-        return alignment(objective.by_population(gradients), mask, self.form).sum()
+        dots = products(objective.by_population(gradients), mask)
+        objective.note_input_gradients(dots, selection.mask)
+        return alignment(dots, mask, self.form).sum()
 
 
 def _step_size(x: Tensor, towards: Tensor, rounding: float) -> Tensor:

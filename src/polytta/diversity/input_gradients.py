@@ -4,11 +4,17 @@ import torch
 from torch import Tensor
 
 
-def alignment(gradients: Tensor, mask: Tensor, form: str) -> Tensor:
+def products(gradients: Tensor, mask: Tensor) -> Tensor:
+    """(..., K, K, B) products of input gradients (..., K, B, *image), which have as many dimensions more than mask."""
+    flat = gradients.flatten(mask.dim())
+    return torch.einsum("...ibd,...jbd->...ijb", flat, flat)
+
+
+def alignment(dots: Tensor, mask: Tensor, form: str) -> Tensor:
     """Mean over ordered pairs of particles of their alignment on the samples both kept.
 
     Args:
-        gradients: (..., K, B, *image) per-sample input gradients, with as many leading dimensions as ``mask`` has.
+        dots: (..., K, K, B) products of the per-sample input gradients.
         mask: (..., K, B) kept samples.
         form: "dot", "cosine", or "l2" for the negated squared distance.
 
@@ -16,8 +22,6 @@ def alignment(gradients: Tensor, mask: Tensor, form: str) -> Tensor:
         (...) one value per population.
     """
     particles = mask.shape[-2]
-    flat = gradients.flatten(mask.dim())
-    dots = torch.einsum("...ibd,...jbd->...ijb", flat, flat)
     squares = dots.diagonal(dim1=-3, dim2=-2).transpose(-2, -1)
     if form == "cosine":
         norms = squares.clamp(min=1e-30).sqrt()
@@ -29,11 +33,11 @@ def alignment(gradients: Tensor, mask: Tensor, form: str) -> Tensor:
     return means.sum(dim=(-2, -1)) / (particles * (particles - 1))
 
 
-def mean_cosine(gradients: Tensor, mask: Tensor) -> Tensor:
+def mean_cosine(dots: Tensor, mask: Tensor) -> Tensor:
     """(...) mean cosine between input gradients over the pairs of particles that share a sample, for reports."""
     particles = mask.shape[-2]
     sharing = _shared(mask).any(dim=-1).sum(dim=(-2, -1)).clamp(min=1)
-    return alignment(gradients, mask, "cosine") * (particles * (particles - 1)) / sharing
+    return alignment(dots, mask, "cosine") * (particles * (particles - 1)) / sharing
 
 
 def _shared(mask: Tensor) -> Tensor:

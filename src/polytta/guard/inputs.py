@@ -35,8 +35,8 @@ def require_images(who: str, x: Tensor) -> None:
         raise InputError(f"x: {who} got shape {tuple(x.shape)}; allowed are images (B, C, H, W).")
 
 
-def screen(x: object, dtype: torch.dtype, device: torch.device) -> Screened:
-    """Checks a batch and finds the images with non-finite or absurdly large values.
+def admit(x: object, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The batch in the model's type, after checking all that can be checked without reading its values.
 
     Args:
         x: what the user passed.
@@ -56,8 +56,36 @@ def screen(x: object, dtype: torch.dtype, device: torch.device) -> Screened:
     x = x.detach()
     x = x.clone() if x.is_inference() else x
     # torch's GroupNorm backward crashes the process on channels-last CPU tensors with fewer images than threads.
-    x = x.to(dtype).contiguous() if device.type == "cpu" else x.to(dtype)
-    in_range = x.abs() <= min(LARGEST_VALUE, torch.finfo(dtype).max)
-    if bool(in_range.all()):
+    return x.to(dtype).contiguous() if device.type == "cpu" else x.to(dtype)
+
+
+def in_range(x: Tensor) -> Tensor:
+    """Which values are finite and not absurdly large."""
+    return x.abs() <= min(LARGEST_VALUE, torch.finfo(x.dtype).max)
+
+
+def screen(x: Tensor) -> Screened:
+    """Finds the images of an admitted batch with values that are non-finite or absurdly large."""
+    fine = in_range(x)
+    if bool(fine.all()):
         return Screened(x, None)
-    return Screened(torch.where(in_range, x, torch.zeros_like(x)), in_range.flatten(1).all(dim=1))
+    return Screened(torch.where(fine, x, torch.zeros_like(x)), fine.flatten(1).all(dim=1))
+
+
+class Verdict:
+    """Whether all of a batch is usable, found out on a GPU while the host goes on.
+
+    Args:
+        x: an admitted batch.
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        self._fine = torch.empty((), dtype=torch.bool, pin_memory=True)
+        self._fine.copy_(in_range(x).all(), non_blocking=True)
+        self._known = torch.cuda.Event()
+        self._known.record()
+
+    def wait(self) -> bool:
+        """The answer, when it is there."""
+        self._known.synchronize()
+        return bool(self._fine)

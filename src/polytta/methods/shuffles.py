@@ -7,7 +7,6 @@ same shape; ``noise.uniform(*shape)`` gives it (K, *shape) random numbers.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 

@@ -22,7 +22,6 @@ class FoldedEngine(Engine):
     """Folds particles into the batch dimension."""
 
     name: ClassVar[str] = "folded"
-
     stand_in: ClassVar[type[FoldedNorm]] = FoldedNorm
     """What replaces a norm layer."""
 
@@ -45,7 +44,7 @@ class FoldedEngine(Engine):
                 continue
             layer = self.network.get_submodule(name)
             stand_in = self.stand_in(layer, findings.sites[name], self.fold, name, batch_statistics=of_batch)
-            _replace_everywhere(self.network, layer, stand_in.eval())
+            replace_everywhere(self.network, layer, stand_in.eval())
             self.stand_ins.append(stand_in)
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor:
@@ -71,8 +70,7 @@ class FoldedEngine(Engine):
         """A model may keep a layer in a plain list and call it there, past its stand-in."""
         if self._checked:
             return
-        adapted = {slot.layer for slot in self.layout.slots}
-        missed = [one.name for one in self.stand_ins if not one.called and one.name in adapted]
+        missed = [stand_in.name for stand_in in self.stand_ins if not stand_in.called]
         if missed:
             raise ModelError(
                 f"model: norm layer {missed[0]!r} is called in a way that its replacement does not see (from a list or "
@@ -96,7 +94,7 @@ class StaticFoldedEngine(FoldedEngine):
     static_shapes: ClassVar[bool] = True
 
 
-def _replace_everywhere(network: nn.Module, layer: nn.Module, stand_in: FoldedNorm) -> None:
+def replace_everywhere(network: nn.Module, layer: nn.Module, stand_in: nn.Module) -> None:
     """A layer may hang in several places of the tree."""
     for parent in list(network.modules()):
         if parent is stand_in:

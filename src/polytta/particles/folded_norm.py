@@ -160,6 +160,7 @@ class FoldedNorm(nn.Module):
             return self._affine_rows(normalized, weight, bias)
         if self.fold.mask is not None:
             return self._affine_rows(_normalize_weighted(x, self.fold.mask, eps), weight, bias)
+        self._refuse_single_values(x)
         counts = self.fold.row_counts(x.shape[0])
         if max(counts) == 1 and x[0].numel() > x.shape[1] and min(counts) == 1:
             # One row each: the particles' channels side by side are one wider sample, with no copy.
@@ -172,15 +173,19 @@ class FoldedNorm(nn.Module):
                 continue
             shift = None if bias is None else bias[k]
             if rows.numel() == rows.shape[1]:
-                if not self.fold.partial:
-                    raise InputError(
-                        f"x: got a batch of {rows.shape[0]}, for which BatchNorm layer {self.name!r} has one value per "
-                        "channel; allowed are batches of >= 2, or adapt(..., statistics='source')."
-                    )
                 parts.append((rows - rows).add(0.0 if shift is None else shift.reshape(1, -1, *[1] * (x.dim() - 2))))
             else:
                 parts.append(F.batch_norm(rows, None, None, weight[k], shift, training=True, eps=eps))
         return torch.cat(parts)
+
+    def _refuse_single_values(self, x: Tensor) -> None:
+        """One value per channel has no variance; only what a filter left over may be that few."""
+        values = x.numel() // x.shape[1] // self.fold.particles
+        if self.site.recipe.kind == "batch" and values == 1 and self.fold.counts is None and not self.fold.partial:
+            raise InputError(
+                f"x: got a batch of 1, for which BatchNorm layer {self.name!r} has one value per channel; allowed are "
+                "batches of >= 2, or adapt(..., statistics='source')."
+            )
 
 
 def _normalize_weighted(x: Tensor, mask: Tensor, eps: float) -> Tensor:

@@ -8,13 +8,14 @@ mixes or permutes samples, and is refused.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from polytta.errors import InputError, ModelError
-from polytta.particles.norms import NormRecipe, is_batch_norm, recognise
+from polytta.particles.activations import fusable_activations
+from polytta.particles.norms import NormRecipe, is_batch_norm, is_norm, recognise
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,17 @@ class NormSite:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the probe learnt."""
+    """What the probe learnt.
+
+    Attributes:
+        sites: the norm layers.
+        num_classes: C.
+        activations: {norm layer: ReLU module} that may be computed together.
+    """
 
     sites: dict[str, NormSite]
     num_classes: int
+    activations: dict[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -44,18 +52,20 @@ def plain_attention() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
-def probe(
-    network: nn.Module, sample: Tensor, layers: tuple[str, ...], *, adapted: tuple[str, ...], needed: tuple[str, ...]
-) -> Findings:
-    """Runs the source network on batches of 2 and 3 and describes every layer in ``layers``.
+def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, everything: bool = False) -> Findings:
+    """Runs the source network on batches of 2 and 3 and describes its norm layers.
 
     Args:
         network: the source network in evaluation mode.
         sample: one image, (1, ...).
-        layers: norm layers to describe.
-        adapted: those of them that must be called at all.
-        needed: those of them that must be understood; the others are left out when they are not.
+        adapted: the layers to adapt, which must be called and understood, as must all BatchNorm layers.
+        everything: whether to describe the other norm layers too, as far as they are understood, and to look for
+            activations.
     """
+    norms = tuple(name for name, module in network.named_modules() if is_norm(module))
+    batch_norms = tuple(name for name in norms if is_batch_norm(network.get_submodule(name)))
+    needed = (*adapted, *batch_norms)
+    layers = tuple(dict.fromkeys((*needed, *(norms if everything else ()))))
     noise = torch.randn((2, *sample.shape[1:]), generator=torch.Generator().manual_seed(0)).to(sample)
     three = torch.cat([sample, noise])
     two = torch.cat([sample, noise[1:]])
@@ -85,7 +95,8 @@ def probe(
             )
         if usable:
             sites[name] = usable[0]
-    return Findings(sites, classes)
+    pairs = fusable_activations(network, tuple(sites), three) if everything else {}
+    return Findings(sites, classes, pairs)
 
 
 def check_output(output: object, batch: int) -> Tensor:

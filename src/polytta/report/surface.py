@@ -28,9 +28,9 @@ def surface_svg(
         unit: what the heights are.
         description: for those who cannot see it.
     """
-    axes = (Axis.over("along the first edge", x.tolist()), Axis.over("across", y.tolist()))
-    frame = Frame(*axes, height=400.0, right=76.0)
     half_x, half_y = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
+    along = Axis.over("along the first edge", (x[0] - half_x, x[-1] + half_x))
+    frame = Frame(along, Axis.over("across", (y[0] - half_y, y[-1] + half_y)), height=400.0, right=76.0)
     low, high = float(values.min()), float(values.max())
     parts = []
     for row, column in np.ndindex(*values.shape):

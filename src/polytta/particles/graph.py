@@ -1,0 +1,56 @@
+"""The engine for GPUs: folded with static shapes, fused kernels, its steps recorded as CUDA graphs.
+
+The recording itself is in ``polytta.capture``; here is what makes the passes worth recording. Everything computes what
+the plain modules compute.
+"""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from polytta.particles.engine import Statistics
+from polytta.particles.folded import StaticFoldedEngine, replace_everywhere
+from polytta.particles.folded_norm import FoldedNorm
+from polytta.particles.fused_norm import FusedNorm
+from polytta.particles.layout import Layout
+from polytta.particles.patches import PatchProjection, SplitsKeepLayout
+from polytta.particles.precision import Precision
+from polytta.particles.probe import Findings
+
+
+class GraphEngine(StaticFoldedEngine):
+    """Static, fused, recorded."""
+
+    name: ClassVar[str] = "graph"
+    captures: ClassVar[bool] = True
+    replaces_all: ClassVar[bool] = True
+    stand_in: ClassVar[type[FoldedNorm]] = FusedNorm
+
+    def __init__(
+        self,
+        model: nn.Module,
+        layout: Layout,
+        findings: Findings,
+        statistics: Statistics,
+        precision: Precision = "fp32",
+    ) -> None:
+        super().__init__(model, layout, _with_activations(findings), statistics, precision)
+        for name in findings.activations.values():
+            replace_everywhere(self.network, self.network.get_submodule(name), nn.Identity())
+        for module in list(self.network.modules()):
+            if PatchProjection.fits(module):
+                replace_everywhere(self.network, module, PatchProjection(module))  # type: ignore[arg-type]
+
+    def _forward(self, x: Tensor) -> Tensor:
+        with nullcontext() if self.fold.twice else SplitsKeepLayout():
+            return super()._forward(x)
+
+
+def _with_activations(findings: Findings) -> Findings:
+    sites = dict(findings.sites)
+    for norm in findings.activations:
+        site = sites[norm]
+        sites[norm] = replace(site, recipe=replace(site.recipe, post=(*site.recipe.post, nn.ReLU())))
+    return replace(findings, sites=sites)

@@ -1,0 +1,91 @@
+"""The fused norm layers against torch's own, one particle at a time, in float64."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from polytta.particles import kernels
+
+ON_GPU = torch.cuda.is_available()
+DEVICE = "cuda" if ON_GPU else "cpu"
+pytestmark = pytest.mark.skipif(not kernels.RUNS_HERE, reason="needs Triton and a CUDA device, or TRITON_INTERPRET=1")
+TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
+
+
+def close(got: Tensor, wanted: Tensor, dtype: torch.dtype) -> None:
+    scale = wanted.abs().max().clamp(min=1e-3)
+    assert float(((got.double() - wanted).abs().max() / scale).detach()) <= TOLERANCE[dtype]
+
+
+def reference(x: Tensor, weight: Tensor, bias: Tensor | None, kind: str, groups: int, mask: Tensor | None) -> Tensor:
+    """Particle by particle in float64."""
+    parts = []
+    for k, rows in enumerate(x.chunk(weight.shape[0])):
+        shift = None if bias is None else bias[k]
+        if kind == "layer":
+            parts.append(F.layer_norm(rows, rows.shape[-1:], weight[k], shift, 1e-5))
+        elif kind == "group":
+            parts.append(F.group_norm(rows, groups, weight[k], shift, 1e-5))
+        else:
+            counted = rows if mask is None else rows[mask[k]]
+            mean = counted.mean(dim=(0, 2, 3), keepdim=True)
+            var = counted.var(dim=(0, 2, 3), keepdim=True, unbiased=False)
+            out = (rows - mean) / (var + 1e-5).sqrt() * weight[k].view(1, -1, 1, 1)
+            parts.append(out if shift is None else out + shift.view(1, -1, 1, 1))
+    return torch.cat(parts)
+
+
+CASES = {
+    "group": ("group", (6, 12, 5, 7), 4),
+    "group of six channels": ("group", (4, 48, 8, 8), 8),
+    "split group": ("group", (2, 8, 48, 48), 2),
+    "instance": ("group", (4, 8, 6, 6), 8),
+    "batch": ("batch", (6, 20, 5, 7), 1),
+    "split batch": ("batch", (4, 8, 40, 40), 1),
+    "masked batch": ("batch", (6, 8, 9, 9), 1),
+    "split masked batch": ("batch", (6, 4, 40, 40), 1),
+    "tokens": ("layer", (4, 5, 48), 1),
+    "wide tokens": ("layer", (2, 3, 768), 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16] if ON_GPU else [torch.float32], ids=str)
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_forward_and_backward_agree_with_torch(name: str, with_bias: bool, relu: bool, dtype: torch.dtype) -> None:
+    kind, shape, groups = CASES[name]
+    if kind == "layer" and relu:
+        pytest.skip("no activation is fused with LayerNorm")
+    generator = torch.Generator().manual_seed(0)
+    channels = shape[-1] if kind == "layer" else shape[1]
+    particles = 2
+    x = (3 * torch.randn(shape, generator=generator, dtype=torch.float64) + 5).to(DEVICE, dtype)
+    table = torch.randn(particles, 2 * channels + 3, generator=generator).to(DEVICE)
+    mask = torch.tensor([[True, False, True], [True, True, False]], device=DEVICE) if "masked" in name else None
+    slope = torch.randn(shape, generator=generator, dtype=torch.float64).to(DEVICE, dtype)
+    if kind != "layer":
+        x, slope = (t.contiguous(memory_format=torch.channels_last) for t in (x, slope))
+    x.requires_grad_()
+    weight, bias = (
+        table[:, :channels].detach().requires_grad_(),
+        table[:, channels : 2 * channels].detach().requires_grad_(),
+    )
+    shift = bias if with_bias else None
+    if kind == "layer":
+        got = kernels.token_norm(x, weight, shift, 1e-5)
+    else:
+        got = kernels.channel_norm(
+            x, weight, shift, groups=groups if kind == "group" else None, eps=1e-5, relu=relu, mask=mask
+        )
+    exact = [t.detach().double().requires_grad_() for t in (x, weight, bias)]
+    wanted = reference(exact[0], exact[1], exact[2] if with_bias else None, kind, groups, mask)
+    wanted = wanted.relu() if relu else wanted
+    assert got.dtype == dtype
+    close(got, wanted, dtype)
+    used = 3 if with_bias else 2
+    gradients = torch.autograd.grad(got, [x, weight, bias][:used], slope)
+    expected = torch.autograd.grad(wanted, exact[:used], slope.double())
+    for one, two in zip(gradients, expected, strict=True):
+        close(one, two, dtype)
