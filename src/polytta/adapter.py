@@ -95,6 +95,11 @@ class Adapted(nn.Module):
         return self._ledger.last
 
     @property
+    def last_logits(self) -> Tensor | None:
+        """(K, B', C) of the usable images of the last step; unlike ``last`` it does not wait for the device."""
+        return self._ledger.last_logits
+
+    @property
     def totals(self) -> Totals:
         """Sums over all steps since the start or the last reset."""
         return self._ledger.totals

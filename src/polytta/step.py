@@ -76,8 +76,8 @@ class Step:
         self.particles = theta.shape[0]
         self.num_classes = engine.findings.num_classes
         self.log_classes = math.log(self.num_classes)
-        self.forward_samples: Tensor | int = 0
-        self.backward_samples: Tensor | int = 0
+        self.forward_samples = torch.zeros(self.particles, dtype=torch.int64, device=theta.device)
+        self.backward_samples = torch.zeros_like(self.forward_samples)
         self.measures: dict[str, Tensor] = {}
         self.healthy = torch.ones(self.particles, dtype=torch.bool, device=theta.device)
 
@@ -122,7 +122,7 @@ class Step:
         if not self.engine.static_shapes and not bool(active.any()):
             return torch.zeros_like(theta), theta.new_zeros(self.particles)
         for selection in selections:
-            self.backward_samples = self.backward_samples + selection.mask.sum()
+            self.backward_samples = self.backward_samples + selection.mask.sum(dim=1)
         method = self.rules.method
         penalty = method.penalty(self, theta)
         objective = Objective(
@@ -156,7 +156,7 @@ class Step:
     def _again(self, near: Pass, x: Tensor, needed: Tensor) -> Pass:
         # Fewer rows would change batch statistics, so those see again what they saw.
         where = near.where if self.engine.uses_batch_statistics else needed
-        self.backward_samples = self.backward_samples + needed.sum()
+        self.backward_samples = self.backward_samples + needed.sum(dim=1)
         return self.forward(near, x=x, where=where, grad=True)
 
     def _with_partners(self, where: Tensor) -> Tensor | None:
@@ -170,7 +170,7 @@ class Step:
         return grouped.any(dim=1, keepdim=True).expand_as(grouped).flatten(0, 1)
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int) -> Pass:
-        self.forward_samples = self.forward_samples + (x.shape[0] * x.shape[1] if where is None else where.sum())
+        self.forward_samples = self.forward_samples + (x.shape[1] if where is None else where.sum(dim=1))
         twice = self.learns and self.rules.diversifier.differentiates_twice(x)
         logits = self.engine.logits(theta, x, where, twice=twice)
         return Pass(theta, x, finite_rows(logits), where, view)

@@ -10,6 +10,7 @@ from polytta.diversity import KL, SVGD, Diversifier, Grad, resolve_diversity
 from polytta.errors import ConfigError
 from polytta.methods import EATA, SAR, DeYO, Method, Tent
 from polytta.optim import SGD, Adam, AdamW
+from polytta.views import Views, unchanged
 
 METHODS: list[Method] = [
     Tent(),
@@ -154,3 +155,16 @@ def test_reports_show_how_particles_differ() -> None:
 def test_bad_values_get_one_clear_sentence(diversity: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         resolve_diversity(diversity)
+
+
+@pytest.mark.parametrize("engine", ["folded", "static", "loop"])
+def test_a_view_of_which_nothing_is_kept_adds_nothing(engine: str) -> None:
+    """At batch size 1 a changed image often fails the filter that the image itself passes."""
+    views = Views((unchanged, torch.zeros_like))  # an empty image is the same when shuffled, so its PLPD is 0
+    method = DeYO(entropy_threshold=0.999, plpd_threshold=0.0)
+    adapted = polytta.adapt(small_model("group"), method, diversity="grad", views=views, engine=engine, exclude=None)
+    alone = polytta.adapt(small_model("group"), method, diversity="grad", engine=engine, exclude=None)
+    for x in small_stream(8, 1):
+        assert torch.equal(adapted(x), alone(x))
+    assert min(adapted.totals.stepped) > 0
+    assert torch.allclose(adapted.theta, alone.theta)

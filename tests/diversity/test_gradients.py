@@ -204,6 +204,37 @@ def test_a_particle_that_kept_nothing_is_a_fixed_reference() -> None:
     assert not direction(adapted, SVGD(bandwidth="median", anchor=0.1), x, method)[1:].any()
 
 
+@dataclasses.dataclass(frozen=True)
+class NotFlat(Method):
+    """Learns from every image that is not all of one value."""
+
+    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+        return Selection.of(made.x.detach().flatten(2).std(dim=2) > 0), state
+
+
+@pytest.mark.parametrize("solver", ["exact", "fast"])
+def test_a_view_of_which_nobody_keeps_anything_changes_nothing(solver: str) -> None:
+    x = small_stream(1, 6, seed=7)[0]
+    moved = []
+    for views in ([], [torch.zeros_like]):
+        model = small_model("group", dtype=torch.float64)
+        adapted = polytta.adapt(
+            model,
+            NotFlat(),
+            particles=K,
+            diversity=Grad(solver=solver),
+            views=[lambda x: x, *views],
+            lr=0.02,
+            exclude=None,
+        )
+        for batch in small_stream(3, 6, dtype=torch.float64):
+            adapted(batch)
+        adapted(x)
+        moved.append(adapted.theta)
+    assert torch.equal(*moved)
+    assert not torch.equal(moved[0][0], moved[0][1])
+
+
 def test_half_precision_takes_second_derivatives_because_differences_lose_their_digits() -> None:
     x = torch.zeros(1, 1, 3, 8, 8)
     assert not Grad().differentiates_twice(x)

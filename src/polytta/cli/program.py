@@ -6,13 +6,23 @@ from typing import Annotated
 
 import tyro
 
+from polytta.cli.bench import Bench
+from polytta.cli.compare import Compare
 from polytta.cli.corrupt import Corrupt
 from polytta.cli.data import Data
 from polytta.cli.demo import Demo
+from polytta.cli.report import Report
+from polytta.cli.reproduce import Reproduce
+from polytta.cli.study import Study
 from polytta.errors import PolyttaError
 
 Command = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    | Annotated[Study, tyro.conf.subcommand("study")]
     | Annotated[Corrupt, tyro.conf.subcommand("corrupt")]
     | Annotated[Data, tyro.conf.subcommand("data")]
 )
@@ -20,18 +30,17 @@ Command = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
-    command: Demo | Corrupt | Data = tyro.cli(
+    command: Demo | Bench | Compare | Report | Reproduce | Study | Corrupt | Data = tyro.cli(
         Command,
         prog="polytta",
         description="Multi-hypothesis test-time adaptation of image classifiers.",
         args=arguments,
     )
     try:
-        command.run()
+        return command.run() or 0
     except PolyttaError as error:
         print(f"polytta: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("polytta: stopped.", file=sys.stderr)
         return 130
-    return 0

@@ -111,9 +111,11 @@ class Grad(Diversifier):
             towards = torch.autograd.grad(self._omega(objective, leaf, selection), leaf)[0]
         step = _step_size(made.x, towards, objective.rounding)
         shifted = objective.again(made, made.x.detach() + step * towards, selection.mask)
+        counts = selection.mask.sum(dim=1, keepdim=True).clamp(min=1)
+        if not shifted.logits.requires_grad:  # no particle kept anything of this view
+            return base / counts, torch.zeros_like(base)
         moved = objective.gradient(objective.weighted(shifted, selection).sum())
         epsilon = step.reshape(-1, 1)
-        counts = selection.mask.sum(dim=1, keepdim=True).clamp(min=1)
         return base / counts, torch.where(epsilon > 0, (moved - base) / epsilon.clamp(min=1e-30), 0.0)
 
     def _omega(self, objective: Objective, gradients: Tensor, selection: Selection) -> Tensor:

@@ -16,22 +16,16 @@ from polytta.report.step import StepReport, Totals
 _MOST_PENDING = 256
 
 
-def pack(proposal: Proposal, moved: Tensor, forward_samples: Tensor | int, backward_samples: Tensor | int) -> Tensor:
-    """All numbers of a step as one float64 vector: counts of each filter, losses, moves, resets, work done."""
+def pack(proposal: Proposal, moved: Tensor, forward_samples: Tensor, backward_samples: Tensor) -> Tensor:
+    """All numbers of a step as one float64 vector: losses, moves, resets, work done, counts of each filter."""
     rows = moved.shape[0]
-    parts = [moved, torch.zeros_like(moved) if proposal.resets is None else proposal.resets]
+    resets = torch.zeros_like(moved) if proposal.resets is None else proposal.resets
+    parts = [moved, resets, forward_samples, backward_samples]
     losses = moved.new_zeros(rows, dtype=torch.float64) if proposal.losses is None else proposal.losses
     counts = [selection.counts for selection in proposal.selections]
     if counts:
         parts.append(torch.stack(counts).sum(dim=0).flatten())
-    work = [_scalar(forward_samples, moved), _scalar(backward_samples, moved)]
-    return torch.cat([losses.to(torch.float64), *[part.to(torch.float64) for part in (*parts, *work)]])
-
-
-def _scalar(value: Tensor | int, like: Tensor) -> Tensor:
-    if isinstance(value, Tensor):
-        return value.reshape(1)
-    return torch.full((1,), value, dtype=torch.float64, device=like.device)
+    return torch.cat([losses.to(torch.float64), *[part.to(torch.float64) for part in parts]])
 
 
 @dataclass(frozen=True)
@@ -94,6 +88,11 @@ class Ledger:
         return self._last
 
     @property
+    def last_logits(self) -> Tensor | None:
+        """(G·K, B', C) of the usable images of the last step, without waiting for anything else about it."""
+        return None if self._last is None else self._last.logits
+
+    @property
     def totals(self) -> Totals:
         """Sums over all steps."""
         self._settle()
@@ -119,22 +118,23 @@ class Ledger:
 
     def _report(self, entry: Entry, numbers: list[float] | None) -> StepReport:
         rows = self._rows
-        values = numbers if numbers is not None else [0.0] * (3 * rows + len(self._filters) * rows + 2)
-        counts = values[3 * rows : -2]
-        selected = {
-            name: tuple(int(value) for value in counts[place * rows : (place + 1) * rows]) or (0,) * rows
-            for place, name in enumerate(self._filters)
-        }
+        values = numbers if numbers is not None else [0.0] * (5 + len(self._filters)) * rows
+        loss, stepped, reset, forward, backward, *counts = (
+            tuple(values[place : place + rows]) for place in range(0, len(values), rows)
+        )
+        # A method may have filters and yet have selected nothing it could count.
+        counts = counts or [(0.0,) * rows] * len(self._filters)
+        selected = {name: _whole(count) for name, count in zip(self._filters, counts, strict=True)}
         return StepReport(
             step=entry.step,
             samples=entry.samples,
             rejected=entry.rejected,
             selected=selected,
-            loss=tuple(values[:rows]),
-            stepped=tuple(bool(value) for value in values[rows : 2 * rows]),
-            reset=tuple(bool(value) for value in values[2 * rows : 3 * rows]),
-            forward_samples=int(values[-2]),
-            backward_samples=int(values[-1]),
+            loss=loss,
+            stepped=tuple(map(bool, stepped)),
+            reset=tuple(map(bool, reset)),
+            forward_by_particle=_whole(forward),
+            backward_by_particle=_whole(backward),
             logits=entry.logits,
             theta=entry.theta,
             source=entry.source,
@@ -142,3 +142,7 @@ class Ledger:
             measures=entry.measures,
             populations=self._populations,
         )
+
+
+def _whole(values: Sequence[float]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)

@@ -67,15 +67,21 @@ def render(page: Page) -> str:
     """The page as one HTML document."""
     template = Template(files("polytta.report").joinpath("page.html").read_text("utf-8"))
     return template.substitute(
+        style=style(),
         title=escape(page.title),
         lead=escape(page.lead),
         table=_table(page.table),
         table_note=escape(page.table_note),
-        plots="\n".join(map(_plot, page.plots)),
+        plots="\n".join(map(plot_figure, page.plots)),
         examples="\n".join(_examples(name, examples) for name, examples in page.examples.items()),
         examples_note=escape(page.examples_note),
         facts="\n".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in page.facts.items()),
     )
+
+
+def style() -> str:
+    """The look all pages share: light, dark and in print."""
+    return files("polytta.report").joinpath("style.css").read_text("utf-8")
 
 
 def png_uri(image: NDArray[np.uint8]) -> str:
@@ -96,7 +102,8 @@ def _table(table: Table) -> str:
     return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
 
 
-def _plot(plot: Plot) -> str:
+def plot_figure(plot: Plot) -> str:
+    """A plot with its heading and its note."""
     return f"<figure><h3>{escape(plot.title)}</h3>\n{plot.svg}\n<figcaption>{escape(plot.note)}</figcaption></figure>"
 
 

@@ -69,7 +69,7 @@ def curves_svg(curves: Sequence[Curve], first_x: int, x_title: str, description:
             f'<text class="name s{number}" x="{end_x + 16}" y="{ends[number] + 4:.1f}">'
             f"{escape(curve.name)} {curve.y[-1]:.1f}</text>"
         )
-    return _svg(parts, _HEIGHT, description)
+    return svg_element(parts, _HEIGHT, description)
 
 
 def bars_svg(bars: Sequence[Bar], unit: str, description: str, *, signed: bool) -> str:
@@ -102,7 +102,7 @@ def bars_svg(bars: Sequence[Bar], unit: str, description: str, *, signed: bool) 
             parts.append(f'<line class="whisker" x1="{start:.1f}" x2="{end:.1f}" y1="{y}" y2="{y}"/>')
         parts.append(f'<text class="name" x="0" y="{y + 4}">{escape(bar.name)}</text>')
         parts.append(f'<text class="name" x="{_WIDTH}" y="{y + 4}" text-anchor="end">{value}</text>')
-    return _svg(parts, height, description)
+    return svg_element(parts, height, description)
 
 
 def round_ticks(low: float, high: float, about: int = 5) -> tuple[float, ...]:
@@ -133,7 +133,9 @@ def _number(value: float, form: str, signed: bool) -> str:
     return format(value, f"+{form}" if signed and value else form)
 
 
-def _svg(parts: Sequence[str], height: float, description: str) -> str:
+def svg_element(parts: Sequence[str], height: float, description: str, width: float = _WIDTH) -> str:
+    """An SVG that takes the width it is given, within reason; the description is for those who cannot see it."""
     inner = "\n".join(parts)
     label = escape(description, quote=True)
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">\n{inner}\n</svg>'
+    size = f'viewBox="0 0 {width} {height}" style="max-width: {1.3 * width:.0f}px"'
+    return f'<svg {size} role="img" aria-label="{label}">\n{inner}\n</svg>'

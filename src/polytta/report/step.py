@@ -31,10 +31,10 @@ class StepReport:
         loss: value of each particle's loss (0 where nothing was selected).
         stepped: whether the particle's parameters moved.
         reset: whether the particle returned to source.
-        forward_samples: (particle, image) pairs whose logits were needed, over all passes; the static engine computes
-            the others too.
-        backward_samples: (particle, image) pairs whose loss was differentiated, over all passes; a second derivative
-            is not counted again.
+        forward_by_particle: images whose logits were needed, over all passes; the static engine computes the others
+            too.
+        backward_by_particle: images whose loss was differentiated, over all passes; a second derivative is not counted
+            again.
         logits: (K, B', C) of the usable images, before the update.
         theta: (K, P) after the step.
         source: (P,).
@@ -50,8 +50,8 @@ class StepReport:
     loss: tuple[float, ...]
     stepped: tuple[bool, ...]
     reset: tuple[bool, ...]
-    forward_samples: int
-    backward_samples: int
+    forward_by_particle: tuple[int, ...]
+    backward_by_particle: tuple[int, ...]
     logits: Tensor | None = field(repr=False)
     theta: Tensor = field(repr=False)
     source: Tensor = field(repr=False)
@@ -60,7 +60,7 @@ class StepReport:
     populations: int = 1
 
     def population(self, number: int) -> "StepReport":
-        """The report of one of several populations; work done is counted for all together."""
+        """The report of one of several populations."""
         size = self.theta.shape[0] // self.populations
         own = slice(number * size, (number + 1) * size)
         return replace(
@@ -69,11 +69,23 @@ class StepReport:
             loss=self.loss[own],
             stepped=self.stepped[own],
             reset=self.reset[own],
+            forward_by_particle=self.forward_by_particle[own],
+            backward_by_particle=self.backward_by_particle[own],
             logits=None if self.logits is None else self.logits[own],
             theta=self.theta[own],
             measures={name: value[number : number + 1] for name, value in self.measures.items()},
             populations=1,
         )
+
+    @property
+    def forward_samples(self) -> int:
+        """(particle, image) pairs whose logits were needed."""
+        return sum(self.forward_by_particle)
+
+    @property
+    def backward_samples(self) -> int:
+        """(particle, image) pairs whose loss was differentiated."""
+        return sum(self.backward_by_particle)
 
     def _mean_over_populations(self, name: str) -> float:
         return fmean(getattr(self.population(number), name) for number in range(self.populations))
@@ -133,8 +145,8 @@ class Totals:
     steps: int = 0
     samples: int = 0
     rejected: int = 0
-    forward_samples: int = 0
-    backward_samples: int = 0
+    forward_by_particle: tuple[int, ...] = ()
+    backward_by_particle: tuple[int, ...] = ()
     selected: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stepped: tuple[int, ...] = ()
     resets: tuple[int, ...] = ()
@@ -144,7 +156,18 @@ class Totals:
         """Totals from plain values, as JSON holds them."""
         values = dict(stored)
         values["selected"] = {name: tuple(counts) for name, counts in values["selected"].items()}
-        return cls(**{**values, "stepped": tuple(values["stepped"]), "resets": tuple(values["resets"])})
+        values.update({name: tuple(value) for name, value in values.items() if isinstance(value, list)})
+        return cls(**values)
+
+    @property
+    def forward_samples(self) -> int:
+        """(particle, image) pairs whose logits were needed."""
+        return sum(self.forward_by_particle)
+
+    @property
+    def backward_samples(self) -> int:
+        """(particle, image) pairs whose loss was differentiated."""
+        return sum(self.backward_by_particle)
 
     def copy(self) -> "Totals":
         """Totals of their own."""
@@ -155,8 +178,8 @@ class Totals:
         self.steps += 1
         self.samples += report.samples
         self.rejected += report.rejected
-        self.forward_samples += report.forward_samples
-        self.backward_samples += report.backward_samples
+        self.forward_by_particle = _added(self.forward_by_particle, report.forward_by_particle)
+        self.backward_by_particle = _added(self.backward_by_particle, report.backward_by_particle)
         for name, counts in report.selected.items():
             self.selected[name] = _added(self.selected.get(name, ()), counts)
         self.stepped = _added(self.stepped, report.stepped)

@@ -1,0 +1,68 @@
+"""``polytta bench``."""
+
+import sys
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from polytta.bench.benchmark import Options, Summary, benchmark
+from polytta.bench.grid import Grid
+from polytta.bench.grid_file import read_grid
+from polytta.bench.run import Execution
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Run a grid of adaptation methods over corrupted streams into a folder of records.
+
+    Stopped at any moment, the same command goes on where it was: finished cells are never run again.
+    """
+
+    grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
+    config: Path | None = None
+    """TOML or YAML file with the grid; flags beside it win over the file."""
+    out: Path = Path("polytta-bench")
+    """Folder for records and tables."""
+    jobs: int | None = None
+    """Processes on this machine; by default one per core, or one on a CUDA device (several may share it)."""
+    runner: Literal["local", "ray"] = "local"
+    """Where cells run: on this machine, or on a Ray cluster."""
+    address: str | None = None
+    """Of the Ray cluster: auto, or HOST:PORT; without it, one is started here for this run."""
+    device: str = "auto"
+    """cpu, cuda, cuda:1, ..., or auto: a CUDA device if there is one."""
+    engine: str = "auto"
+    """How particles are run: the engine of polytta.adapt."""
+    fold: Literal["auto", "always", "never"] = "auto"
+    """Run cells that differ in stream, seed and learning rate alone as one batch; auto does on a CUDA device."""
+    fold_images: int = 1024
+    """Most images in such a batch, over all cells and particles."""
+    keep_data: bool = True
+    """Keep corrupted images in OUT/data, for all processes and for the next run."""
+    trackers: tuple[str, ...] = ()
+    """Also tell tensorboard or mlflow of every finished cell; OUT/events.jsonl is always written."""
+
+    def run(self) -> int:
+        """Runs what is missing and says what came of it; exit code 1 when a cell failed."""
+        how = Execution(self.device, self.engine, self.fold, self.fold_images)
+        options = Options(how, self.jobs, self.runner, self.address, self.trackers, self.keep_data)
+        summary = benchmark(self._grid(), self.out, options)
+        print(f"{_sentence(summary)} Table: {(self.out / 'table.csv').resolve()}")
+        for failure in summary.failures:
+            print(f"failed: {failure.cell.words}: {failure.sentence}", file=sys.stderr)
+        return 1 if summary.failures else 0
+
+    def _grid(self) -> Grid:
+        if self.config is None:
+            return self.grid
+        given = {f.name: getattr(self.grid, f.name) for f in fields(Grid)}
+        default = Grid()
+        changed = {name: value for name, value in given.items() if value != getattr(default, name)}
+        return replace(read_grid(self.config), **changed)
+
+
+def _sentence(summary: Summary) -> str:
+    failed = f", {len(summary.failures)} failed (see failures/)" if summary.failures else ""
+    return f"{summary.finished_now} cells run, {summary.finished_before} were finished before{failed}."

@@ -1,0 +1,39 @@
+"""Writes all a report consists of."""
+
+import json
+import os
+from pathlib import Path
+
+from polytta.bench.record import write_whole
+from polytta.bench.store import TABLE, TIMES
+from polytta.report.bench.page import bench_page
+from polytta.report.bench.read import FACTS, read_folder
+from polytta.report.bench.results import results_markdown, tables_latex
+from polytta.report.bench.summary import panels
+
+PAGE, RESULTS, LATEX = "report.html", "results.md", "tables.tex"
+
+
+def write_report(folder: Path, out: Path | None = None) -> list[Path]:
+    """Reads a benchmark's folder and writes its report; returns what was written.
+
+    Args:
+        folder: what ``polytta bench`` wrote.
+        out: where the report goes, by default beside the records. Elsewhere the tables go with it, so that the report
+            can be made again without the records.
+    """
+    found = read_folder(folder)
+    laid_out = panels(found.entries)
+    where = out or folder
+    cells = os.path.relpath(folder / "cells", where)
+    written = {
+        PAGE: bench_page(laid_out, found.records, cells).encode(),
+        RESULTS: results_markdown(laid_out, found.facts).encode(),
+        LATEX: tables_latex(laid_out).encode(),
+        FACTS: (json.dumps(found.facts, indent=1, ensure_ascii=False) + "\n").encode(),
+    }
+    if where.resolve() != folder.resolve():
+        written.update({name: (folder / name).read_bytes() for name in (TABLE, TIMES) if (folder / name).is_file()})
+    for name, content in written.items():
+        write_whole(where / name, content)
+    return [where / name for name in written]

@@ -1,0 +1,52 @@
+"""What a recipe is, and what comes out of one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from polytta.bench.grid import Grid
+from polytta.bench.record import Record
+from polytta.report.page import Plot
+from polytta.report.tables import Matrix
+from polytta.reproduce.places import Place
+
+RunGrid = Callable[[Grid], list[Record]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table with its remarks."""
+
+    title: str
+    matrix: Matrix
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything a recipe shows."""
+
+    parts: tuple[Part, ...]
+    plots: tuple[Plot, ...] = ()
+
+
+class Recipe(Protocol):
+    """A table or figure of the paper as something to run."""
+
+    @property
+    def name(self) -> str:
+        """Its label in the paper."""
+
+    @property
+    def shows(self) -> str:
+        """What it is about, in a line."""
+
+    @property
+    def needs(self) -> str:
+        """Data and weights of the full run."""
+
+    def images(self, place: Place) -> int:
+        """Images to adapt to in all, each counted once per method and seed."""
+
+    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+        """Runs it."""

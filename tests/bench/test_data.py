@@ -1,0 +1,69 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.bench.records import CELL
+
+from polytta.bench.data import CorruptedImages, data_facts, open_cell_stream, prepare
+from polytta.data.bundled import cifar10_subset_indices, load_cifar10_subset
+from polytta.data.corruptions import corrupt
+from polytta.errors import InputError
+
+
+def test_bundled_images_are_corrupted_as_in_the_whole_test_set_and_only_those_needed() -> None:
+    stream = open_cell_stream(replace(CELL, corruption="contrast", images=30))
+    prepare([stream])
+    domain = stream.datasets[0]
+    assert isinstance(domain, CorruptedImages)
+    assert domain._made is not None
+    assert set(np.flatnonzero(domain._made)) == set(stream.order.item)
+    clean, item = load_cifar10_subset(), int(stream.order.item[7])
+    ids = cifar10_subset_indices()[[item]]
+    expected = corrupt(clean.images[[item]], "contrast", 5, constants="cifar", ids=ids, seed=0)
+    assert (domain[item][0] == expected[0]).all()
+    assert domain[item][1] == clean.labels[item]
+    missing = int(np.flatnonzero(~domain._made)[0])
+    assert domain[missing][0].shape == (32, 32, 3)
+
+
+def test_whole_datasets_are_kept_on_disk_and_read_from_there(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "a.npz", x=rng.integers(0, 256, (12, 32, 32, 3), dtype=np.uint8), y=np.arange(12) % 10)
+    cell = replace(CELL, dataset="cifar10", data_path=str(tmp_path / "a.npz"), images=None, corruption="fog")
+    stream = open_cell_stream(cell, str(tmp_path / "data"))
+    prepare([stream])
+    (file,) = (tmp_path / "data").iterdir()
+    assert (np.load(file) == np.stack([stream.datasets[0][i][0] for i in range(12)])).all()
+    facts = data_facts(stream)
+    assert facts["corrupted_here"]
+    assert stream.facts()["domains"][0]["name"] == "cifar10/fog/5"
+    other = data_facts(open_cell_stream(CELL))
+    assert facts["clean_sha256"] != other["clean_sha256"]
+
+
+def test_images_are_of_each_corruption_whatever_the_scenario() -> None:
+    lengths = {}
+    for scenario in ("batch1", "mild", "label_shift", "mixed", "continual", "markov"):
+        pooled = scenario in ("mixed", "continual", "markov")
+        corruption = ("fog", "snow") if pooled else "fog"
+        cell = replace(CELL, scenario=scenario, batch_size=1 if scenario == "batch1" else 8, corruption=corruption)
+        stream = open_cell_stream(cell)
+        assert stream.spec.batch_size == cell.batch_size
+        assert len(stream.order.starts) == (2 if scenario == "continual" else 1)
+        assert "segment" not in stream.spec.reset or len(stream.order.starts) == 1
+        lengths[scenario] = len(stream)
+    assert lengths == {"batch1": 40, "mild": 40, "label_shift": 40, "mixed": 80, "continual": 80, "markov": 80}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"images": 2001}, "2001"),
+        ({"dataset": "cifar11"}, "cifar11"),
+        ({"dataset": "cifar10-c", "corruption": None, "severity": None}, "cifar10-c"),
+    ],
+)
+def test_what_is_not_there_is_named(change: dict[str, object], named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        open_cell_stream(replace(CELL, **change))  # type: ignore[arg-type]

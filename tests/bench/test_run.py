@@ -1,0 +1,130 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.bench.networks import TINY
+from tests.bench.records import CELL
+
+import polytta
+from polytta.bench.cell import Cell
+from polytta.bench.data import open_cell_stream
+from polytta.bench.plan import KeptClasses, plan_cell, source_model
+from polytta.bench.record import Record
+from polytta.bench.run import run_cells
+from polytta.bench.variants import VARIANTS, adapt_arguments, cell_fields
+
+MAY_DIFFER = ("environment", "times", "sha256")
+
+
+def tiny_cell(variant: str = "grad", **change: object) -> Cell:
+    arguments = dict(VARIANTS[variant])
+    if arguments["method"] == "deyo":  # thresholds that an untrained network passes now and then
+        arguments["method"] = {"name": "deyo", "entropy_threshold": 0.9, "plpd_threshold": -0.2}
+    fields = cell_fields(variant, arguments)
+    return replace(CELL, **{**fields, "model": TINY, "lr": 0.02, "images": 24, **change})
+
+
+def lasting(record: Record) -> dict[str, object]:
+    return {name: value for name, value in record.to_dict().items() if name not in MAY_DIFFER}
+
+
+@pytest.mark.parametrize("variant", ["source", "sar", "svgd", "grad_flips", "grad_mixed"])
+def test_two_runs_of_a_cell_give_the_same_record(variant: str) -> None:
+    cell = tiny_cell(variant)
+    first, second = run_cells([cell])[0], run_cells([cell])[0]
+    assert lasting(first) == lasting(second)
+    assert first.results.images == len(first.correct) == 24
+    assert (max(first.results.stepped) > 0) == (variant != "source")
+
+
+def test_the_numbers_are_those_of_a_plain_loop() -> None:
+    cell = tiny_cell("naive", scenario="mild", batch_size=7)
+    seen: list[int] = []
+    record = run_cells([cell], seen.append)[0]
+    source, stream = source_model(cell), open_cell_stream(cell)
+    adapted = polytta.adapt(source.module, **adapt_arguments(cell))
+    log_probs, labels, disagreed = [], [], []
+    for batch in stream.batches():
+        log_probs.append(adapted(source.preprocessing(batch.images)))
+        labels.append(torch.from_numpy(batch.labels))
+        assert adapted.last is not None
+        disagreed += [adapted.last.disagreement] * len(batch.labels)
+    probs, y = torch.cat(log_probs).exp().double(), torch.cat(labels)
+    results, hits = record.results, probs.argmax(dim=1) == y
+    assert seen == [7, 7, 7, 3]
+    assert (record.correct == hits.numpy()).all()
+    assert results.accuracy == pytest.approx(100 * hits.double().mean().item())
+    assert results.top5 == pytest.approx(100 * (probs.topk(5).indices == y[:, None]).any(dim=1).double().mean().item())
+    assert results.nll == pytest.approx(-probs[torch.arange(len(y)), y].log().mean().item(), rel=1e-5)
+    truth = torch.nn.functional.one_hot(y, 10)
+    assert results.brier == pytest.approx((probs - truth).square().sum(dim=1).mean().item(), rel=1e-5)
+    assert results.disagreement == pytest.approx(np.mean(disagreed))
+    assert results.forward_samples == adapted.totals.forward_samples
+    assert results.selected == adapted.totals.selected
+    assert results.drift == pytest.approx((adapted.theta - adapted.source).norm(dim=1).tolist())
+    counts = np.bincount(y.numpy(), minlength=10)
+    assert [value is None for value in results.per_class] == (counts == 0).tolist()
+    assert sum(value * count for value, count in zip(results.per_class, counts, strict=True) if value) == pytest.approx(
+        100 * hits.sum().item()
+    )
+    settings = {name: value for name, value in adapted.config.to_dict().items() if name in record.pins["settings"]}
+    assert polytta.bench.record.canonical_json(settings | {"num_classes": 10}) == polytta.bench.record.canonical_json(
+        record.pins["settings"]
+    )
+
+
+def test_curves_bins_and_trajectories_tell_of_the_same_stream() -> None:
+    record = run_cells([tiny_cell("svgd", images=120)])[0]
+    results, curves = record.results, record.curves
+    assert len(curves.position) == 50
+    assert curves.position[-1] == 120
+    widths = np.diff((0, *curves.position))
+    assert np.dot(widths, curves.accuracy) / 120 == pytest.approx(results.accuracy)
+    assert np.dot(widths, curves.entropy) / 120 == pytest.approx(results.entropy)
+    assert curves.drift[-1] == results.drift
+    reliability = record.reliability
+    assert len(reliability.count) == 15
+    gaps = np.abs(np.array(reliability.accuracy) - reliability.confidence)
+    assert np.dot(reliability.count, gaps) / 120 == pytest.approx(results.ece, abs=1e-6)
+    levels = record.disagreement_vs_error
+    assert np.dot(levels.count, levels.error) / 120 == pytest.approx(1 - results.accuracy / 100)
+    particles = record.particles
+    assert len(particles.projection) == 20
+    # A projection never adds length, and the two main directions hold most of it.
+    lengths = np.linalg.norm(particles.projection[-1], axis=1)
+    assert (lengths <= np.array(results.drift) * (1 + 1e-6)).all()
+    assert lengths.max() > 0.5 * max(results.drift)
+    assert particles.kernel is not None
+    assert np.allclose(np.diag(particles.kernel), 1)
+    assert np.allclose(np.diag(particles.pairwise), 0)
+
+
+@pytest.mark.parametrize("variant", ["source", "tent", "sar", "naive", "svgd", "grad_mixed"])
+def test_folded_cells_are_the_cells_alone(variant: str) -> None:
+    changes = [{"corruption": "fog"}, {"corruption": "snow", "seed": 3}, {"corruption": "fog", "lr": 0.005, "seed": 1}]
+    cells = [tiny_cell(variant, scenario="mild", batch_size=9, **change) for change in changes]
+    for folded, cell in zip(run_cells(cells), cells, strict=True):
+        alone = run_cells([cell])[0]
+        assert folded.key == alone.key
+        assert (folded.correct == alone.correct).all()
+        for name in ("accuracy", "ece", "nll", "brier", "entropy", "disagreement"):
+            assert getattr(folded.results, name) == pytest.approx(getattr(alone.results, name), abs=1e-5)
+        assert folded.results.drift == pytest.approx(alone.results.drift, rel=1e-3)
+        for name in ("selected", "stepped", "resets", "forward_samples", "backward_samples"):
+            assert getattr(folded.results, name) == getattr(alone.results, name)
+        assert folded.times.folded_cells == 3
+
+
+def test_the_plan_knows_the_key_and_the_seed_changes_it() -> None:
+    cell = tiny_cell("deyo", lr=None)
+    plan = plan_cell(cell)
+    assert plan.key == run_cells([cell])[0].key
+    assert plan_cell(replace(cell, seed=1)).key != plan.key
+    assert plan.learning_rates == pytest.approx((1.5625e-05,))
+
+
+def test_a_classifier_can_be_kept_to_some_classes() -> None:
+    network = source_model(tiny_cell()).module
+    x = torch.randn(2, 3, 32, 32)
+    assert torch.equal(KeptClasses(network, (7, 2))(x), network(x)[:, [7, 2]])
