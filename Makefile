@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 DEMO ?=
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench bench-gpu clean
 
 demo: $(VENV)/.base
 	$(RUN) -m polytta demo $(DEMO)
@@ -24,6 +24,9 @@ bench: export MALLOC_MMAP_THRESHOLD_ = 1073741824
 bench: $(VENV)/.dev
 	$(RUN) benchmarks/engines.py
 	$(RUN) benchmarks/corruptions.py
+
+bench-gpu: $(VENV)/.dev
+	$(RUN) -m polytta perf --out docs
 
 clean:
 	rm -rf $(VENV) build dist polytta-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

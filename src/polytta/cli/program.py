@@ -11,6 +11,7 @@ from polytta.cli.compare import Compare
 from polytta.cli.corrupt import Corrupt
 from polytta.cli.data import Data
 from polytta.cli.demo import Demo
+from polytta.cli.perf import Perf
 from polytta.cli.report import Report
 from polytta.cli.reproduce import Reproduce
 from polytta.cli.study import Study
@@ -23,6 +24,7 @@ Command = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Study, tyro.conf.subcommand("study")]
+    | Annotated[Perf, tyro.conf.subcommand("perf")]
     | Annotated[Corrupt, tyro.conf.subcommand("corrupt")]
     | Annotated[Data, tyro.conf.subcommand("data")]
 )
@@ -30,7 +32,7 @@ Command = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
-    command: Demo | Bench | Compare | Report | Reproduce | Study | Corrupt | Data = tyro.cli(
+    command: Demo | Bench | Compare | Report | Reproduce | Study | Perf | Corrupt | Data = tyro.cli(
         Command,
         prog="polytta",
         description="Multi-hypothesis test-time adaptation of image classifiers.",

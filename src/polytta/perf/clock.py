@@ -1,14 +1,16 @@
 """Timing on a GPU: warm up, place events around a few calls, take the median."""
 
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-WARM_UPS = 5
+WARM_UPS = 4
+ROUNDS = 5
 CALLS = 5
+SLOW = 30.0
+"""Milliseconds from which a round is one call."""
 
 
 @dataclass(frozen=True)
@@ -19,31 +21,32 @@ class Timing:
     memory: float
 
 
-def time_calls(call: Callable[[], object], seconds: float) -> Timing:
-    """Median over as many rounds as fit, at least 5, of a few calls in a row, as a stream makes them."""
+def time_calls(call: Callable[[], object]) -> Timing:
+    """Median over rounds of a few calls in a row, as a stream makes them."""
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved()
     torch.cuda.reset_peak_memory_stats()
     for _ in range(WARM_UPS):
         call()
-    torch.cuda.synchronize()
-    times: list[float] = []
-    until = time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < until:
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-        events[0].record()
-        for _ in range(CALLS):
-            call()
-        events[1].record()
-        torch.cuda.synchronize()
-        times.append(events[0].elapsed_time(events[1]) / CALLS)
+    calls = CALLS if _round(call, 1) < SLOW else 1
+    times = [_round(call, calls) for _ in range(ROUNDS)]
     # Reserved, not allocated: what a recorded graph needs while it replays is its pool.
     return Timing(statistics.median(times), (torch.cuda.max_memory_reserved() - before) / 2**20)
 
 
-def matmul_rate(seconds: float = 1.0) -> float:
+def _round(call: Callable[[], object], calls: int) -> float:
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    events[0].record()
+    for _ in range(calls):
+        call()
+    events[1].record()
+    torch.cuda.synchronize()
+    return events[0].elapsed_time(events[1]) / calls
+
+
+def matmul_rate() -> float:
     """Measured bfloat16 rate of a large matrix product of random numbers, in FLOP per second."""
     size = 8192
     a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    return 2 * size**3 / (time_calls(lambda: a @ b, seconds).milliseconds / 1000)
+    return 2 * size**3 / (time_calls(lambda: a @ b).milliseconds / 1000)

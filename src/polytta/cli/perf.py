@@ -1,0 +1,38 @@
+"""``polytta perf``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from polytta.errors import InputError
+
+
+@dataclass(frozen=True)
+class Perf:
+    """Measure on a CUDA device what particles cost, against one model adapted the usual way."""
+
+    out: Path = Path("polytta-perf")
+    """Folder for performance.json, performance.md and the drawing."""
+    quick: bool = False
+    """Only three particles with Grad against the reference, once; prints and writes nothing."""
+    show: Path | None = None
+    """Make the page from this performance.json instead of measuring."""
+
+    def run(self) -> None:
+        """Measures, prints and writes."""
+        from polytta.perf import Results, page, run
+        from polytta.perf.picture import growth_svg
+
+        if self.quick:
+            for figure in run(quick=True).figures:
+                name = f"{figure.model}, batch {figure.batch}, {figure.variant}, K = {figure.particles}, {figure.how}"
+                print(f"{name:<80}{figure.middle:9.2f} ms{figure.memory:8.0f} MiB")
+            return
+        if self.show is not None and not self.show.is_file():
+            raise InputError(f"--show: {self.show} is not a file; allowed is a performance.json of this command.")
+        results = run() if self.show is None else Results.load(self.show)
+        self.out.mkdir(parents=True, exist_ok=True)
+        if self.show is None:
+            results.save(self.out / "performance.json")
+        (self.out / "performance.md").write_text(page(results))
+        (self.out / "performance-growth.svg").write_text(growth_svg(results))
+        print(page(results))
