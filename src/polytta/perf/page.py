@@ -9,13 +9,14 @@ def page(results: Results) -> str:
     """docs/performance.md."""
     parts = [
         "# What particles cost on a GPU",
-        f"Measured by `{COMMAND}` on one {results.device}, torch {results.torch}, random weights, every sample selected, "
-        "all in one process. Times are medians over rounds of steps, in milliseconds; a range is over three repeats. "
+        f"Measured by `{COMMAND}` on one {results.device}, torch {results.torch}, random weights, every sample "
+        "selected, all in one process. Times are medians over rounds of steps, in milliseconds; a range is over three "
+        "repeats. "
         "*Reference* is one model adapted by DeYO as the public code does it: eager, float32, indexing "
         '(`engine="loop"`). Everything else is `engine="graph"`, `precision="bf16"`. "Roofline" is the arithmetic of a '
-        f"step over its time, as a share of the {results.matmul / 1e12:.0f} TFLOP/s that a large bfloat16 matrix product "
-        "reached in the same run. Memory is what a step needs beyond the weights, in MiB, the recording of its graph "
-        "included.",
+        f"step over its time, as a share of the {results.matmul / 1e12:.0f} TFLOP/s that a large bfloat16 matrix "
+        "product reached in the same run. Memory is what a step needs beyond the weights, in MiB, the recording of its "
+        "graph included.",
         "## Three particles with Grad, against one model today",
         _goals(results),
         "## All variants",

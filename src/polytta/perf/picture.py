@@ -9,8 +9,8 @@ from polytta.report.charts import Axis, Series, lines_svg
 _STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #5c6575; } .grid { stroke: #dfe3ea; } .axis { stroke: #5c6575; }
 .curve, .lead { fill: none; stroke-width: 2; } .lead { stroke-width: 1; }
-.s1 { stroke: #0072b2; } .s4 { stroke: #c47f00; } .s6 { stroke: #d1495b; }
-text.s1 { fill: #0072b2; stroke: none; } text.s4 { fill: #c47f00; stroke: none; } text.s6 { fill: #d1495b; stroke: none; }
+.s1 { stroke: #0072b2; } .s4 { stroke: #c47f00; }
+text.s1, text.s4 { stroke: none; } text.s1 { fill: #0072b2; } text.s4 { fill: #c47f00; }
 </style><rect width="100%" height="100%" fill="#ffffff"/>"""
 
 
