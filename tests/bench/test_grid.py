@@ -88,6 +88,13 @@ def test_a_file_is_the_same_grid(tmp_path: Path, name: str, text: str) -> None:
     assert arguments["lr_spread"] == 0.5
 
 
+def test_data_that_come_as_they_are_have_one_stream(tmp_path: Path) -> None:
+    for dataset in ("waterbirds", f"mine={tmp_path}"):
+        (cell,) = Grid(datasets=(dataset,), variants=("source",), severities=(1, 5)).cells()
+        assert (cell.corruption, cell.severity) == (None, None)
+        assert cell.dataset == dataset.partition("=")[0]
+
+
 def test_the_weight_of_svgd_is_its_bandwidth() -> None:
     grid = Grid(variants=("mine",), corruptions=("fog",), define={"mine": {"diversity": "svgd", "weight": "median"}})
     assert adapt_arguments(grid.cells()[0])["diversity"] == SVGD(bandwidth="median")

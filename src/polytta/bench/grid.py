@@ -90,7 +90,7 @@ class Grid:
         for model, dataset, scenario in product(self.models, self.datasets, self.scenarios):
             name, weights = split_path(model)
             data, data_path = split_path(dataset)
-            for stream in self._streams(data, scenario):
+            for stream in self._streams(data, data_path, scenario):
                 for row, seed in product(rows, self.seeds):
                     cell = Cell(
                         model=name,
@@ -114,10 +114,10 @@ class Grid:
         """Plain values, every row spelt out."""
         return {**listed(asdict(self)), "rows": listed(self.rows())}
 
-    def _streams(self, dataset: str, scenario: str) -> Iterator[dict[str, Any]]:
+    def _streams(self, dataset: str, path: str | None, scenario: str) -> Iterator[dict[str, Any]]:
         own = SCENARIOS[scenario]().batch_size
         stream = {"scenario": scenario, "batch_size": own if scenario == "batch1" else self.batch_size or own}
-        if not has_corruptions(dataset):
+        if not has_corruptions(dataset, path):
             yield {**stream, "corruption": None, "severity": None}
             return
         corrupted = tuple(name for name in self.corruptions if name != CLEAN)
