@@ -1,10 +1,11 @@
 r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
 
-    sᵢ = H(mean over the stream of pᵢ) - mean over the stream of H(pᵢ),   wᵢ ∝ exp(20 sᵢ / ln C),   p = Σ wᵢ pᵢ
+    sᵢ = 2 H(mean over the stream of pᵢ) - mean over the stream of H(pᵢ),   wᵢ ∝ exp(20 sᵢ / ln C),   p = Σ wᵢ pᵢ
 
-sᵢ is the mutual information between images and particle i's answers. A particle that has learnt nothing is unsure of
-single images and scores low; one that has collapsed onto few classes is sure of them but scores low too, because its
-mean prediction is as sharp as each single one. Equal weights let one collapsed particle of three spoil every answer.
+The mutual information between images and particle i's answers, plus once more the entropy of its mean answer. A
+particle that has learnt nothing is unsure of single images and scores low; one that has collapsed onto few classes is
+sure of them but scores lower still. Balance counts twice because sureness is what every particle is trained to show:
+on the corruptions kept for tuning, plain mutual information trusted particles too long that were about to collapse. Equal weights let one collapsed particle of three spoil every answer.
 The scores cover about the last 500 images and never the batch they are used on.
 """
 
@@ -44,7 +45,7 @@ def observe(state: Mapping[str, Tensor], logits: Tensor) -> dict[str, Tensor]:
 def scores(state: Mapping[str, Tensor]) -> Tensor:
     """(K,) sᵢ in nats."""
     mean = state["mean_probs"]
-    return -(torch.xlogy(mean, mean)).sum(dim=1) - state["mean_entropy"]
+    return -2 * torch.xlogy(mean, mean).sum(dim=1) - state["mean_entropy"]
 
 
 def combine(state: Mapping[str, Tensor], logits: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ VARIANTS: dict[str, Arguments] = {
     "grad": {"method": "deyo", "diversity": "grad"},
     "grad_mixed": {"method": "deyo", "diversity": "grad", "optimizer": ["sgd", "adam", "adamw"]},
     "grad_flips": {"method": "deyo", "diversity": "grad", "views": "flips"},
+    "source_mirror": {"method": "source", "particles": 1, "views": "mirror"},
 }
 
 # A cell has fields of its own for these, or the run decides them.

@@ -74,6 +74,7 @@ class Views:
 VIEWS: dict[str, Views] = {
     "none": Views(),
     "flips": Views((unchanged, horizontal_flip, vertical_flip)),
+    "mirror": Views((unchanged, horizontal_flip), predict="mean"),
 }
 
 
