@@ -36,6 +36,10 @@ GOALS = {
     (BUNDLED, 1): 0.15,
 }
 """Largest wanted time of three particles with Grad over one-model DeYO."""
+COUNTS = (1, 2, 3, 5, 8)
+"""Particles whose growth is shown."""
+BATCHES = (1, 4, 16, 64)
+"""Batch sizes whose growth is shown."""
 PASSES = {"forward": 1, "grad": 5, "second derivative": 4}
 """Forward passes that a step's arithmetic amounts to; 3 otherwise (forward, shuffled forward, backward)."""
 
@@ -190,12 +194,12 @@ def _growth_in_particles(repeats: int) -> list[Figure]:
     return [
         bench.step("grad" if k > 1 else "none", k)
         for bench in (_Bench(VIT, 1, repeats), _Bench(BUNDLED, 1, repeats))
-        for k in (1, 2, 3, 5, 8)
+        for k in COUNTS
     ]
 
 
 def _growth_in_batch(repeats: int) -> list[Figure]:
-    return [_Bench(VIT, batch, repeats).step("grad", 3) for batch in (1, 4, 16, 64)]
+    return [_Bench(VIT, batch, repeats).step("grad", 3) for batch in BATCHES]
 
 
 def _streams(repeats: int) -> list[Figure]:
