@@ -36,25 +36,34 @@ def test_a_gpu_gives_what_the_cpu_gives(kind: str) -> None:
                 assert adapted.totals.selected == expected.totals.selected
 
 
+# SVGD divides by distances between particles and the fast Grad takes differences of gradients: both magnify rounding,
+# in float32 far beyond what tells a wrong graph from a right one.
+JUDGED = [
+    ("none", torch.float32, 1e-4),
+    ("kl", torch.float32, 1e-4),
+    (Grad(solver="exact"), torch.float32, 1e-4),
+    (SVGD(bandwidth="median"), torch.float64, 1e-8),
+    ("grad", torch.float64, 1e-7),
+]
 COMBINATIONS = [
-    (("batch", "group", "layer")[place % 3], method, diversity)
-    for place, (method, diversity) in enumerate(
-        itertools.product(METHODS, ["none", "kl", SVGD(bandwidth="median"), "grad"])
-    )
+    (("batch", "group", "layer")[place % 3], method, *judged)
+    for place, (method, judged) in enumerate(itertools.product(METHODS, JUDGED))
 ]
 
 
-@pytest.mark.parametrize(("kind", "method", "diversity"), COMBINATIONS, ids=repr)
-def test_a_graph_gives_what_eager_folding_gives(kind: str, method: Method, diversity: object) -> None:
-    model = small_model(kind, dtype=torch.float32).cuda()
-    stream = [x.cuda() for x in small_stream(50, 5, dtype=torch.float32)]
+@pytest.mark.parametrize(("kind", "method", "diversity", "dtype", "tolerance"), COMBINATIONS, ids=repr)
+def test_a_graph_gives_what_eager_folding_gives(
+    kind: str, method: Method, diversity: object, dtype: torch.dtype, tolerance: float
+) -> None:
+    model = small_model(kind, dtype=dtype).cuda()
+    stream = [x.cuda() for x in small_stream(50, 5, dtype=dtype)]
     arguments = {"diversity": diversity, "lr": 1e-3, "exclude": None}
     with torch.backends.cudnn.flags(allow_tf32=False):
         eager = polytta.adapt(model, method, engine="folded", **arguments)
         graph = polytta.adapt(model, method, engine="graph", **arguments)
         for x in stream:
             expected, got = eager(x), graph(x)
-        assert (got - expected).abs().max() <= 1e-4
+        assert (got - expected).abs().max() <= tolerance
     assert graph.totals.selected == eager.totals.selected
     assert graph.totals.stepped == eager.totals.stepped
     assert min(graph.totals.stepped) > 0
@@ -93,9 +102,11 @@ def test_what_cannot_be_recorded_runs_without_a_graph() -> None:
     model, stream = small_model("group").cuda(), [x.cuda() for x in small_stream(4, 4)]
     adapted = polytta.adapt(model, method, lr=0.01, exclude=None)
     expected = polytta.adapt(model, method, lr=0.01, exclude=None, engine="folded")
+    # The first batch always runs without a graph; the second is to be recorded.
+    assert torch.allclose(adapted(stream[0]), expected(stream[0]), atol=1e-8)
     with pytest.warns(polytta.errors.PolyttaWarning, match="cannot be recorded as a CUDA graph"):
-        assert torch.allclose(adapted(stream[0]), expected(stream[0]), atol=1e-8)
-    for x in stream[1:]:
+        assert torch.allclose(adapted(stream[1]), expected(stream[1]), atol=1e-8)
+    for x in stream[2:]:
         assert torch.allclose(adapted(x), expected(x), atol=1e-8)
 
 

@@ -36,6 +36,10 @@ GOALS = {
     (BUNDLED, 1): 0.15,
 }
 """Largest wanted time of three particles with Grad over one-model DeYO."""
+COUNTS = (1, 2, 3, 5, 8)
+"""Particles whose growth is shown."""
+BATCHES = (1, 4, 16, 64)
+"""Batch sizes whose growth is shown."""
 PASSES = {"forward": 1, "grad": 5, "second derivative": 4}
 """Forward passes that a step's arithmetic amounts to; 3 otherwise (forward, shuffled forward, backward)."""
 
@@ -88,14 +92,17 @@ class Results:
     @classmethod
     def load(cls, path: Path) -> "Results":
         """Reads what ``save`` wrote."""
-        stored = json.loads(path.read_text())
-        return cls(**{**stored, "figures": [Figure(**figure) for figure in stored["figures"]]})
+        try:
+            stored = json.loads(path.read_text())
+            return cls(**{**stored, "figures": [Figure(**figure) for figure in stored["figures"]]})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"--show: got {path}; allowed is a performance.json of polytta perf.") from error
 
 
 def run(*, quick: bool = False) -> Results:
     """Measures all of it; ``quick`` only the six goals, once."""
     if not torch.cuda.is_available():
-        raise InputError("polytta perf: no CUDA device here; allowed is a machine with one.")
+        raise InputError("perf: no CUDA device here; allowed is a machine with one.")
     repeats = 1 if quick else 3
     figures: list[Figure] = []
     with tqdm(total=len(GOALS) + (0 if quick else 3), unit="table") as bar:
@@ -190,12 +197,12 @@ def _growth_in_particles(repeats: int) -> list[Figure]:
     return [
         bench.step("grad" if k > 1 else "none", k)
         for bench in (_Bench(VIT, 1, repeats), _Bench(BUNDLED, 1, repeats))
-        for k in (1, 2, 3, 5, 8)
+        for k in COUNTS
     ]
 
 
 def _growth_in_batch(repeats: int) -> list[Figure]:
-    return [_Bench(VIT, batch, repeats).step("grad", 3) for batch in (1, 4, 16, 64)]
+    return [_Bench(VIT, batch, repeats).step("grad", 3) for batch in BATCHES]
 
 
 def _streams(repeats: int) -> list[Figure]:

@@ -128,9 +128,9 @@ class Frame:
         return svg_element([*self.drawn(), *parts], self.height, description, self.width)
 
 
-def lines_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str) -> str:
-    """Lines with their names and last values at their ends."""
-    frame = Frame(x, y, right=132.0)
+def lines_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str, *, room: float = 132.0) -> str:
+    """Lines with their names and last values at their ends, for which ``room`` is left."""
+    frame = Frame(x, y, right=room)
     wanted = [frame.y_of(float(line.y[-1])) for line in lines]
     ends = spread_apart(wanted, _GAP, frame.top, frame.height - frame.bottom)
     parts = []
