@@ -1,6 +1,6 @@
 """What a faster trunk costs in accuracy: bundled models on the bundled images, all corruptions, on a GPU.
 
-    python benchmarks/precision.py [--images 1000] [--severity 3]
+    python benchmarks/precision.py [--images 1000] [--severity 3] [--models NAME ...]
 
 DeYO with three particles and Grad, at the learning rate that ``polytta demo`` was tuned to. The fifteen corruptions run
 as fifteen populations of one batch. Prints a Markdown table.
@@ -54,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--severity", type=int, default=3)
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     options = parser.parse_args()
     clean = load_cifar10_subset()
     chosen = np.random.default_rng(0).permutation(len(clean.images))[: options.images]
@@ -65,7 +66,8 @@ def main() -> None:
     torch.backends.cudnn.allow_tf32 = False
     print("| | batch | source | fp32 | tf32 | bf16 | tf32 - fp32 | bf16 - fp32 | largest for one corruption |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for model, batch in MODELS.items():
+    for model in options.models:
+        batch = MODELS[model]
         preprocessing = create(f"bundled/{model}").preprocessing
         streams = torch.stack([preprocessing(list(corrupted_images)) for corrupted_images in pixels])
         found = {p: accuracy(model, batch, p, streams, labels) for p in ("source", "fp32", "tf32", "bf16")}
