@@ -39,9 +39,13 @@ def _scaled(report: Callable[[int], object], particles: int, images: int) -> Non
     report(images * particles)
 
 
-def worker_context() -> Any:
-    """How workers start: fresh, like every process here, but from one that has imported what they need, if possible."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
+def worker_context(how: Execution) -> Any:
+    """How workers start: fresh, like every process here, but from one that has imported what they need, if possible.
+
+    Not on a GPU: a forked process cannot use CUDA when anything imported before has so much as asked for a device.
+    """
+    on_gpu = how.torch_device.startswith("cuda")
+    if on_gpu or "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["polytta.bench.imported"])
@@ -53,7 +57,7 @@ def run_in_processes(
 ) -> Iterator[list[Outcome]]:
     """Several groups at a time, each in a process; yields what came of each group when it is done."""
     waiting = deque(groups)
-    context = worker_context()
+    context = worker_context(how)
     # Each worker writes its own place and no other, so there is no lock that a killed worker could keep.
     done = context.RawArray("q", jobs)
     reported = 0

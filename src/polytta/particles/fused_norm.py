@@ -15,7 +15,7 @@ class FusedNorm(FoldedNorm):
     def forward(self, x: Tensor) -> Tensor:
         """The layer, each row with its own particle's affine."""
         weight, bias = self._affine(x)
-        fits = kernels.RUNS_HERE and not self.fold.twice and self.fold.counts is None
+        fits = kernels.run_on(x) and not self.fold.twice and self.fold.counts is None
         if not fits or x.dtype not in _DTYPES or weight.dtype != torch.float32 or weight.dim() != 2:
             return super().forward(x)
         recipe = self.site.recipe

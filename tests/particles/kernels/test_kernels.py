@@ -11,7 +11,10 @@ from polytta.particles import kernels
 
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
-pytestmark = pytest.mark.skipif(not kernels.RUNS_HERE, reason="needs Triton and a CUDA device, or TRITON_INTERPRET=1")
+pytestmark = pytest.mark.skipif(
+    not (kernels.AVAILABLE and (ON_GPU or kernels.INTERPRETED)),
+    reason="needs Triton and a CUDA device, or TRITON_INTERPRET=1",
+)
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
 
 

@@ -8,7 +8,7 @@ which torch brings along on Linux with CUDA; without it the plain modules run.
 import os
 from importlib.util import find_spec
 
-import torch
+from torch import Tensor
 
 AVAILABLE = find_spec("triton") is not None
 
@@ -16,4 +16,10 @@ if AVAILABLE:
     from polytta.particles.kernels.channel_norm import channel_norm as channel_norm
     from polytta.particles.kernels.token_norm import token_norm as token_norm
 
-RUNS_HERE = AVAILABLE and (torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1")
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def run_on(x: Tensor) -> bool:
+    """Whether the kernels can take a tensor. Asked of the tensor: asking torch for a GPU would start CUDA, and a process
+    that has started it must not fork."""
+    return AVAILABLE and (x.is_cuda or INTERPRETED)
