@@ -37,7 +37,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_killed_five_times_it_ends_with_the_same_table(tmp_path: Path) -> None:
     """kill -9 at random moments of a run on the bundled model and images."""
     grid = Grid(corruptions=("fog", "contrast"), variants=("source", "tent"), images=20, seeds=(0, 1))
-    context, moments, kept = worker_context(), random.Random(0), []
+    context, moments, kept = worker_context(Execution()), random.Random(0), []
     for _ in range(5):
         run = context.Process(target=benchmark, args=(grid, tmp_path / "killed", QUIET))
         run.start()

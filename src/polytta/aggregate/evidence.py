@@ -5,8 +5,9 @@ r"""Label-free evidence: trust the particles that are sure of themselves *and* s
 The mutual information between images and particle i's answers, plus once more the entropy of its mean answer. A
 particle that has learnt nothing is unsure of single images and scores low; one that has collapsed onto few classes is
 sure of them but scores lower still. Balance counts twice because sureness is what every particle is trained to show:
-on the corruptions kept for tuning, plain mutual information trusted particles too long that were about to collapse. Equal weights let one collapsed particle of three spoil every answer.
-The scores cover about the last 500 images and never the batch they are used on.
+on the corruptions kept for tuning, plain mutual information trusted particles too long that were about to collapse.
+Equal weights let one collapsed particle of three spoil every answer. The scores cover about the last 500 images and
+never the batch they are used on.
 """
 
 from collections.abc import Mapping

@@ -20,6 +20,8 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def run_on(x: Tensor) -> bool:
-    """Whether the kernels can take a tensor. Asked of the tensor: asking torch for a GPU would start CUDA, and a process
-    that has started it must not fork."""
+    """Whether the kernels can take a tensor.
+
+    The tensor is asked: asking torch for a GPU would start CUDA, and a process that has started it must not fork.
+    """
     return AVAILABLE and (x.is_cuda or INTERPRETED)
