@@ -7,11 +7,13 @@ from tests.bench.networks import TINY
 from tests.bench.records import CELL
 
 import polytta
+from polytta.bench import run
 from polytta.bench.cell import Cell
 from polytta.bench.data import open_cell_stream
 from polytta.bench.plan import KeptClasses, plan_cell, source_model
 from polytta.bench.record import Record
 from polytta.bench.run import run_cells
+from polytta.bench.tally import Tally
 from polytta.bench.variants import VARIANTS, adapt_arguments, cell_fields
 
 MAY_DIFFER = ("environment", "times", "sha256")
@@ -36,6 +38,25 @@ def test_two_runs_of_a_cell_give_the_same_record(variant: str) -> None:
     assert lasting(first) == lasting(second)
     assert first.results.images == len(first.correct) == 24
     assert (max(first.results.stepped) > 0) == (variant != "source")
+
+
+def test_streams_fed_and_counted_in_pieces_lose_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [tiny_cell("naive", scenario="mild", batch_size=5, seed=seed) for seed in (0, 1)]
+    whole = run_cells(cells)
+    monkeypatch.setattr(run, "_FEED_BYTES", 1)
+    one_by_one = run_cells(cells)
+    monkeypatch.setattr(run, "_FEED_BYTES", 2 * 2 * 5 * 3 * 32 * 32 * 4)
+    monkeypatch.setattr(run, "_HELD_VALUES", 1)
+    in_pairs = run_cells(cells)
+    for other in (one_by_one, in_pairs):
+        assert [lasting(record) for record in other] == [lasting(record) for record in whole]
+
+
+def test_a_record_of_half_a_stream_is_refused() -> None:
+    tally = Tally(np.zeros(4, np.int64), None, 3)
+    tally.add(torch.full((2, 3), 1 / 3).log(), torch.zeros(2), torch.zeros(2))
+    with pytest.raises(RuntimeError, match="2 of 4 images were predicted"):
+        tally.scores()
 
 
 def test_the_numbers_are_those_of_a_plain_loop() -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -134,7 +135,7 @@ def _batches(streams: Sequence[Stream], source: SourceModel, device: str) -> Ite
     per_step = len(streams) * streams[0].spec.batch_size * 3 * size * size * 4
     steps = max(1, _FEED_BYTES // per_step)
     while True:
-        part = [batches for batches, _ in zip(readers, range(steps), strict=False)]
+        part = list(islice(readers, steps))
         if not part:
             return
         images = [image for batches in part for batch in batches for image in batch.images]

@@ -72,6 +72,8 @@ class Tally:
     def scores(self) -> Scores:
         """The measures over all images."""
         count = len(self.labels)
+        if self.seen != count:
+            raise RuntimeError(f"{self.seen} of {count} images were predicted: a record of them would be wrong")
         confusion = self._confusion.compute()
         hits, present = confusion.diagonal().tolist(), confusion.sum(dim=1).tolist()
         groups = None if self.groups is None else group_accuracy(self.correct, self.groups)
