@@ -57,6 +57,8 @@ def test_a_record_of_half_a_stream_is_refused() -> None:
     tally.add(torch.full((2, 3), 1 / 3).log(), torch.zeros(2), torch.zeros(2))
     with pytest.raises(RuntimeError, match="2 of 4 images were predicted"):
         tally.scores()
+    tally.add(torch.full((2, 3), 1 / 3).log(), torch.zeros(2), torch.zeros(2))
+    assert tally.scores().top5 is None, "three classes have no five best"
 
 
 def test_the_numbers_are_those_of_a_plain_loop() -> None:

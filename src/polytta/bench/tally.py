@@ -49,7 +49,9 @@ class Tally:
         self._nll = self._brier = 0.0
         # Counts, not shares: torchmetrics divides in single precision, which leaves 47.999999 for 48.
         self._confusion = classification.MulticlassConfusionMatrix(num_classes)
-        self._top5 = classification.MulticlassStatScores(num_classes, average="micro", top_k=_TOP)
+        self._top5 = None
+        if num_classes > _TOP:
+            self._top5 = classification.MulticlassStatScores(num_classes, average="micro", top_k=_TOP)
         self._ece = classification.MulticlassCalibrationError(num_classes, n_bins=BINS)
 
     def add(self, log_probs: Tensor, entropy: Tensor, disagreement: Tensor) -> None:
@@ -64,7 +66,7 @@ class Tally:
         truth = F.one_hot(labels, self.num_classes)
         self._brier += float((probs.double() - truth).square().sum())
         self._confusion.update(top.indices, labels)
-        if self.num_classes > _TOP:
+        if self._top5 is not None:
             self._top5.update(probs, labels)
         self._ece.update(probs, labels)
         self.seen += len(log_probs)
@@ -79,7 +81,7 @@ class Tally:
         groups = None if self.groups is None else group_accuracy(self.correct, self.groups)
         return Scores(
             accuracy=100 * sum(hits) / count,
-            top5=100 * int(self._top5.compute()[0]) / count if self.num_classes > _TOP else None,
+            top5=None if self._top5 is None else 100 * int(self._top5.compute()[0]) / count,
             per_class=tuple(100 * hit / here if here else None for hit, here in zip(hits, present, strict=True)),
             ece=float(self._ece.compute()),
             nll=self._nll / count,
