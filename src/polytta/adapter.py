@@ -15,12 +15,12 @@ from polytta.advance import Advance, Advancer, State, group
 from polytta.aggregate import aggregate, evidence
 from polytta.capture import CapturedSteps
 from polytta.config import Config
-from polytta.errors import ConfigError, InputError, ModelError, PolyttaWarning, StateError
+from polytta.errors import ConfigError, ModelError, PolyttaWarning, StateError
 from polytta.guard import Screened, Verdict, admit, screen
 from polytta.noise import keys
 from polytta.optim import PopulationOptimizer
-from polytta.optim.rule import family, reference_lr
-from polytta.particles import ENGINES, Engine, FoldedEngine, Layout
+from polytta.optim.rule import family
+from polytta.particles import FoldedEngine, Layout, choose_engine
 from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, probe
 from polytta.particles.sharing import share_structure
 from polytta.report import Entry, Ledger, StepReport, Totals
@@ -60,9 +60,8 @@ class Adapted(nn.Module):
         with torch.inference_mode(False):
             self._refresh_layout()
             theta = self.source.expand(config.rows, -1).clone()
-            rates = config.learning_rates or (torch.nan,) * config.rows
             self.register_buffer("theta", theta)
-            self.register_buffer("learning_rates", torch.tensor(rates, dtype=torch.float64, device=theta.device))
+            self.register_buffer("learning_rates", self._rates())
             self.register_buffer("step", torch.zeros((), dtype=torch.int64, device=theta.device))
             self.register_buffer("classes", torch.tensor(config.num_classes or 0))
             self._register("optimizer", self._optimizer.init(theta))
@@ -165,7 +164,7 @@ class Adapted(nn.Module):
                 made = self._captured(self._tensors(), self._by_population(admitted))
                 if verdict.wait():
                     return self._finish(Screened(admitted, None), made)
-            batch = self._screened(admitted)
+            batch = screen(admitted, self.config.populations)
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
             if not usable.shape[0]:
                 return self._finish(batch, None)
@@ -210,7 +209,7 @@ class Adapted(nn.Module):
     def _logits(self, x: Tensor) -> Tensor:
         """(G, K, B, C) logits of the particles, the source model's for unusable images."""
         with torch.inference_mode(False), torch.no_grad():
-            batch = self._screened(self._admitted(x))
+            batch = screen(self._admitted(x), self.config.populations)
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
             populations = self.config.populations or 1
             if usable.shape[0]:
@@ -237,21 +236,7 @@ class Adapted(nn.Module):
     def _admitted(self, x: object) -> Tensor:
         """The batch, its populations one after the other."""
         reference = next(self.source_network.parameters())
-        populations = self.config.populations
-        if populations is None:
-            return admit(x, reference.dtype, reference.device)
-        if not isinstance(x, Tensor) or x.dim() < 3 or x.shape[0] != populations:
-            got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
-            raise InputError(f"x: got {got}; allowed for {populations} populations is ({populations}, B, ...).")
-        return admit(x.flatten(0, 1), reference.dtype, reference.device)
-
-    def _screened(self, admitted: Tensor) -> Screened:
-        batch = screen(admitted)
-        if batch.usable is not None and self.config.populations is not None:
-            raise InputError(
-                f"x: got {batch.rejected} images with non-finite or absurd values; allowed with populations are none."
-            )
-        return batch
+        return admit(x, reference.dtype, reference.device, self.config.populations)
 
     def _by_population(self, x: Tensor) -> Tensor:
         """(G·B, ...) to (G, B, ...)."""
@@ -260,7 +245,7 @@ class Adapted(nn.Module):
     def _ready(self, x: Tensor) -> Advancer:
         """Engine and rules, made at the first batch, when the shapes are known."""
         if self._advancer is None:
-            engine_class = self._engine_class()
+            engine_class = choose_engine(self.config.engine, self.theta.device)
             findings = probe(self.source_network, x[:1], self.config.layers, everything=engine_class.replaces_all)
             known = int(self.classes)
             if known and known != findings.num_classes:
@@ -273,21 +258,14 @@ class Adapted(nn.Module):
             self._captured = CapturedSteps(replace(self._advancer, guarded=True)) if engine.captures else None
         return self._advancer
 
-    def _engine_class(self) -> type[Engine]:
-        on_gpu = self.theta.is_cuda
-        name = self.config.engine
-        if name == "auto":
-            name = "graph" if on_gpu else "folded"
-        if ENGINES[name].captures and not on_gpu:
-            raise ConfigError(f"engine: got {name!r} for a model on {self.theta.device}; allowed is a CUDA device.")
-        return ENGINES[name]
-
     def _begin_learning(self, findings: Findings, batch: int) -> None:
         """What only the first batch to learn from can tell: the method's state and the learning rates."""
         if not int(self.classes):
             self._begin_method(findings.num_classes)
         if bool(self.learning_rates.isnan().any()):
-            self._choose_learning_rates(findings, batch)
+            kind = family([findings.sites[layer].recipe for layer in self.config.layers])
+            self.config = self.config.with_reference_rates(kind, batch)
+            self._buffers["learning_rates"] = self._rates()
         if self.config.num_classes is None:
             self.config = replace(self.config, num_classes=findings.num_classes)
         self._begun = True
@@ -304,16 +282,10 @@ class Adapted(nn.Module):
             raise ConfigError("freeze: the adapter has not seen a batch yet; allowed after the first prediction.")
         return FoldedEngine(self.source_network, self.layout, self._findings, self.config.statistics)
 
-    def _choose_learning_rates(self, findings: Findings, batch: int) -> None:
-        c = self.config
-        batch = c.batch_size or batch
-        kind = family([findings.sites[layer].recipe for layer in c.layers])
-        base = reference_lr(kind, batch, c.method.single_image_lr_factor)
-        each = zip(c.optimizers, c.multipliers, strict=True)
-        rates = tuple(base * optimizer.relative_lr * factor for optimizer, factor in each) * (c.populations or 1)
-        origin = f"reference rule for a {kind} model at batch size {batch}: {base:g} for SGD"
-        self.config = replace(c, learning_rates=rates, lr_origin=origin, batch_size=batch)
-        self._buffers["learning_rates"] = torch.tensor(rates, dtype=torch.float64, device=self.theta.device)
+    def _rates(self) -> Tensor:
+        """Learning rates of all particles; not a number until they are known."""
+        rates = self.config.learning_rates or (torch.nan,) * self.config.rows
+        return torch.tensor(rates, dtype=torch.float64, device=self.theta.device)
 
     @property
     def _rules(self) -> Rules:
@@ -359,14 +331,10 @@ class Adapted(nn.Module):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Takes over a state, after checking that all of it fits; refused states change nothing."""
-        classes = state_dict.get("classes")
-        if not isinstance(classes, Tensor) or not strict:
-            raise StateError("state_dict: got no complete adaptation state; allowed is what state_dict() returned.")
-        if int(classes) and self._findings is not None and int(classes) != self._findings.num_classes:
-            raise StateError(
-                f"state_dict: it is of {int(classes)} classes; the model has {self._findings.num_classes}."
-            )
-        expected = self._expected_state(int(classes))
+        if not strict:
+            raise StateError("strict: got False; allowed is True, since half a state is none.")
+        classes = persist.check_classes(state_dict, None if self._findings is None else self._findings.num_classes)
+        expected = self._expected_state(classes)
         persist.check_fits(state_dict, expected)
         with torch.inference_mode(False):
             for name in [name for name in self._buffers if name not in expected]:
@@ -375,7 +343,7 @@ class Adapted(nn.Module):
                 self._buffers[name] = state_dict[name].detach().to(buffer.device, copy=True)
         self._steps, self._begun = int(self.step), False
         rates = None if bool(self.learning_rates.isnan().any()) else tuple(self.learning_rates.tolist())
-        self.config = replace(self.config, num_classes=int(classes) or None, learning_rates=rates)
+        self.config = replace(self.config, num_classes=classes or None, learning_rates=rates)
         return nn.modules.module._IncompatibleKeys([], [])
 
     def _expected_state(self, classes: int) -> dict[str, Tensor]:

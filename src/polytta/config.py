@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from torch import Tensor
@@ -11,7 +11,7 @@ from polytta.diversity import DIVERSIFIERS, Diversifier
 from polytta.errors import StateError
 from polytta.methods import METHODS, Method
 from polytta.optim import OPTIMIZERS, Optimizer
-from polytta.optim.rule import lr_multipliers
+from polytta.optim.rule import lr_multipliers, reference_lr
 from polytta.particles.precision import Precision
 from polytta.views import VIEWS, Views
 
@@ -79,6 +79,15 @@ class Config:
         """(seed, number of the particle) that decide each row's random numbers."""
         seeds = self.seed if isinstance(self.seed, tuple) else (self.seed,) * (self.populations or 1)
         return [(seed, 0 if self.shared_noise else number) for seed in seeds for number in range(self.particles)]
+
+    def with_reference_rates(self, model_family: str, batch: int) -> "Config":
+        """These settings with learning rates by the reference rule, for a model of that family."""
+        batch = self.batch_size or batch
+        base = reference_lr(model_family, batch, self.method.single_image_lr_factor)
+        each = zip(self.optimizers, self.multipliers, strict=True)
+        one = tuple(base * optimizer.relative_lr * factor for optimizer, factor in each)
+        origin = f"reference rule for a {model_family} model at batch size {batch}: {base:g} for SGD"
+        return replace(self, learning_rates=one * (self.populations or 1), lr_origin=origin, batch_size=batch)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON. Tensors and callables inside a method appear as their description."""

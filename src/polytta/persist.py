@@ -79,6 +79,16 @@ def check_fits(tensors: Mapping[str, Any], expected: Mapping[str, Tensor]) -> No
             raise StateError("state_dict: 'theta' has non-finite values; allowed are finite ones.")
 
 
+def check_classes(tensors: Mapping[str, Any], known: int | None) -> int:
+    """Number of classes of a state, 0 before the first batch; refuses one of another number than is known."""
+    classes = tensors.get("classes")
+    if not isinstance(classes, Tensor):
+        raise StateError("state_dict: got no complete adaptation state; allowed is what state_dict() returned.")
+    if int(classes) and known is not None and int(classes) != known:
+        raise StateError(f"state_dict: it is of {int(classes)} classes; the model has {known}.")
+    return int(classes)
+
+
 def check_source(adapted: "Adapted", header: dict[str, Any], path: Path) -> None:
     """Refuses particles that belong to another network."""
     if header.get("source") != _fingerprint(adapted.source_network):

@@ -35,14 +35,20 @@ def require_images(who: str, x: Tensor) -> None:
         raise InputError(f"x: {who} got shape {tuple(x.shape)}; allowed are images (B, C, H, W).")
 
 
-def admit(x: object, dtype: torch.dtype, device: torch.device) -> Tensor:
+def admit(x: object, dtype: torch.dtype, device: torch.device, populations: int | None = None) -> Tensor:
     """The batch in the model's type, after checking all that can be checked without reading its values.
 
     Args:
         x: what the user passed.
         dtype: the model's floating-point type, to which the batch is cast.
         device: where the model is.
+        populations: G where ``x`` is a batch (G, B, ...) for each of G populations; they come back one after the other.
     """
+    if populations is not None:
+        if not isinstance(x, Tensor) or x.dim() < 3 or x.shape[0] != populations:
+            got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise InputError(f"x: got {got}; allowed for {populations} populations is ({populations}, B, ...).")
+        x = x.flatten(0, 1)
     if not isinstance(x, Tensor):
         raise InputError(f"x: got {type(x).__name__}; allowed is a floating-point tensor (B, ...).")
     if not x.is_floating_point():
@@ -64,12 +70,20 @@ def in_range(x: Tensor) -> Tensor:
     return x.abs() <= min(LARGEST_VALUE, torch.finfo(x.dtype).max)
 
 
-def screen(x: Tensor) -> Screened:
-    """Finds the images of an admitted batch with values that are non-finite or absurdly large."""
+def screen(x: Tensor, populations: int | None = None) -> Screened:
+    """Finds the images of an admitted batch with values that are non-finite or absurdly large.
+
+    With populations they are refused: without them, the populations' batches would differ in size.
+    """
     fine = in_range(x)
     if bool(fine.all()):
         return Screened(x, None)
-    return Screened(torch.where(fine, x, torch.zeros_like(x)), fine.flatten(1).all(dim=1))
+    batch = Screened(torch.where(fine, x, torch.zeros_like(x)), fine.flatten(1).all(dim=1))
+    if populations is not None:
+        raise InputError(
+            f"x: got {batch.rejected} images with non-finite or absurd values; allowed with populations are none."
+        )
+    return batch
 
 
 class Verdict:

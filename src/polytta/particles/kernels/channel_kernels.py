@@ -1,64 +1,21 @@
-"""The GPU programs of ``channel_norm``: what they compute is said there.
+"""The GPU programs of ``channel_norm`` for units of any size: what they compute is said there.
 
-A program handles CB neighbouring channels (whole groups) of one unit, walking over its pixels MB at a time. Argument
-names: ``x`` (pixels, C), ``unit`` the program's unit, ``size`` pixels of a unit, ``pixels`` of an image, ``splits``
-parts that a unit is cut into. Quantities of a channel are vectors [CB], those of a group [NG].
+Names are those of ``channel_tiles``.
 """
 
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def _channels(block, C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr):
-    """Channel numbers [CB], which of them exist, and which group each belongs to [CB, NG]."""
-    own = tl.arange(0, CB)
-    channel = block * (NG * CG) + own
-    exists = (own < NG * CG) & (channel < C)
-    member = (own[:, None] // CG == tl.arange(0, NG)[None, :]) & exists[:, None]
-    return channel, exists, member
-
-
-@triton.jit
-def _by_group(values, member):
-    """Sums over the channels of each group, [CB] to [NG]."""
-    return tl.sum(tl.where(member, values[:, None], 0.0), axis=0)
-
-
-@triton.jit
-def _by_channel(values, member):
-    """Each channel's group value, [NG] to [CB]."""
-    return tl.sum(tl.where(member, values[None, :], 0.0), axis=1)
-
-
-@triton.jit
-def _row_weight(mask, row, inside, pixels):
-    """[MB] 1 for pixels of images that count for statistics."""
-    return tl.load(mask + row // pixels, mask=inside, other=0).to(tl.float32)
-
-
-@triton.jit
-def _load(start, row, channel, seen, C: tl.constexpr):
-    return tl.load(start + row[:, None] * C + channel[None, :], mask=seen, other=0.0).to(tl.float32)
-
-
-@triton.jit
-def _affine(weight, bias, particle, weight_stride, bias_stride, channel, exists, HAS_BIAS: tl.constexpr):
-    w = tl.load(weight + particle * weight_stride + channel, mask=exists, other=0.0)
-    b = tl.zeros_like(w)
-    if HAS_BIAS:
-        b = tl.load(bias + particle * bias_stride + channel, mask=exists, other=0.0)
-    return w, b
-
-
-@triton.jit
-def _statistics_of(unit, block, mean, rstd, member, C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr):
-    """Stored mean and 1/deviation of each channel's group."""
-    group = block * NG + tl.arange(0, NG)
-    known = group < C // CG
-    centre = tl.load(mean + unit * (C // CG) + group, mask=known, other=0.0)
-    scale = tl.load(rstd + unit * (C // CG) + group, mask=known, other=0.0)
-    return _by_channel(centre, member), _by_channel(scale, member)
+from polytta.particles.kernels.channel_tiles import (
+    affine_of,
+    by_channel,
+    by_group,
+    channels_of,
+    load_tile,
+    row_weight,
+    slope_of,
+    statistics_of,
+)
 
 
 @triton.jit
@@ -73,7 +30,7 @@ def _known(totals, unit, units, channel, exists, C: tl.constexpr):
 def _shift(x, unit, size, block, member, C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr):
     """First value of each channel's group, near enough to its mean to keep sums of squares accurate."""
     channel = tl.minimum((block * NG + tl.arange(0, NG)) * CG, C - 1)
-    return _by_channel(tl.load(x + unit * size * C + channel).to(tl.float32), member)
+    return by_channel(tl.load(x + unit * size * C + channel).to(tl.float32), member)
 
 
 @triton.jit
@@ -89,22 +46,13 @@ def _sums(
         row = at + tl.arange(0, MB)
         inside = row < last
         seen = inside[:, None] & exists[None, :]
-        difference = tl.where(seen, _load(start, row, channel, seen, C) - shift[None, :], 0.0)
+        difference = tl.where(seen, load_tile(start, row, channel, seen, C) - shift[None, :], 0.0)
         counted = difference
         if MASKED:
-            counted = difference * _row_weight(mask, unit * size + row, inside, pixels)[:, None]
+            counted = difference * row_weight(mask, unit * size + row, inside, pixels)[:, None]
         one += counted
         two += counted * difference
     return tl.sum(one, axis=0), tl.sum(two, axis=0)
-
-
-@triton.jit
-def _slope(slopes, row, channel, seen, normal, w, b, C: tl.constexpr, RELU: tl.constexpr):
-    """∂y of a tile, 0 where the activation was off."""
-    slope = _load(slopes, row, channel, seen, C)
-    if RELU:
-        slope = tl.where(normal * w[None, :] + b[None, :] > 0, slope, 0.0)
-    return slope
 
 
 @triton.jit
@@ -119,8 +67,8 @@ def _slope_sums(
     for at in range(first, last, MB):
         row = at + tl.arange(0, MB)
         seen = (row < last)[:, None] & exists[None, :]
-        normal = (_load(start, row, channel, seen, C) - mean[None, :]) * scale[None, :]
-        slope = _slope(slopes, row, channel, seen, normal, w, b, C, RELU)
+        normal = (load_tile(start, row, channel, seen, C) - mean[None, :]) * scale[None, :]
+        slope = slope_of(slopes, row, channel, seen, normal, w, b, C, RELU)
         dw += slope * normal
         db += slope
     return tl.sum(dw, axis=0), tl.sum(db, axis=0)
@@ -133,7 +81,7 @@ def sum_kernel(
 ):  # fmt: skip
     """Sums of one part of a unit."""
     block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    channel, exists, member = _channels(block, C, CG, NG, CB)
+    channel, exists, member = channels_of(block, C, CG, NG, CB)
     each = tl.cdiv(size, splits)
     shift = _shift(x, unit, size, block, member, C, CG, NG)
     last = tl.minimum((part + 1) * each, size)
@@ -152,7 +100,7 @@ def forward_kernel(
 ):  # fmt: skip
     """Statistics of a unit (from sums taken here, or known), then one part's output."""
     block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    channel, exists, member = _channels(block, C, CG, NG, CB)
+    channel, exists, member = channels_of(block, C, CG, NG, CB)
     shift = _shift(x, unit, size, block, member, C, CG, NG)
     if KNOWN:
         one, two = _known(totals, unit, units, channel, exists, C)
@@ -161,23 +109,23 @@ def forward_kernel(
     count = size * CG * 1.0
     if MASKED:
         count = tl.load(counts + unit) * CG
-    away = _by_group(one, member) / count
-    deviation = 1 / tl.sqrt(tl.maximum(_by_group(two, member) / count - away * away, 0.0) + eps)
-    centre, scale = shift + _by_channel(away, member), _by_channel(deviation, member)
+    away = by_group(one, member) / count
+    deviation = 1 / tl.sqrt(tl.maximum(by_group(two, member) / count - away * away, 0.0) + eps)
+    centre, scale = shift + by_channel(away, member), by_channel(deviation, member)
     if part == 0:
         group = block * NG + tl.arange(0, NG)
         first_of_group = member & (tl.arange(0, CB)[:, None] % CG == 0)
         place = unit * (C // CG) + group
-        tl.store(mean + place, _by_group(centre, first_of_group), mask=group < C // CG)
+        tl.store(mean + place, by_group(centre, first_of_group), mask=group < C // CG)
         tl.store(rstd + place, deviation, mask=group < C // CG)
-    w, b = _affine(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
     start, target = x + unit * size * C, y + unit * size * C
     each = tl.cdiv(size, splits)
     last = tl.minimum((part + 1) * each, size)
     for at in range(part * each, last, MB):
         row = at + tl.arange(0, MB)
         seen = (row < last)[:, None] & exists[None, :]
-        value = _load(start, row, channel, seen, C)
+        value = load_tile(start, row, channel, seen, C)
         out = (value - centre[None, :]) * scale[None, :] * w[None, :] + b[None, :]
         if RELU:
             out = tl.maximum(out, 0.0)
@@ -192,9 +140,9 @@ def slope_sum_kernel(
 ):  # fmt: skip
     """Sums of the slopes of one part of a unit."""
     block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    channel, exists, member = _channels(block, C, CG, NG, CB)
-    centre, scale = _statistics_of(unit, block, mean, rstd, member, C, CG, NG)
-    w, b = _affine(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
+    channel, exists, member = channels_of(block, C, CG, NG, CB)
+    centre, scale = statistics_of(unit, block, mean, rstd, member, C, CG, NG)
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
     each = tl.cdiv(size, splits)
     last = tl.minimum((part + 1) * each, size)
     dw, db = _slope_sums(x, dy, unit, part * each, last, size, channel, exists, centre, scale, w, b, C, MB, CB, RELU)
@@ -212,9 +160,9 @@ def backward_kernel(
 ):  # fmt: skip
     """Sums of the slopes of a unit (taken here, or known), then one part's ∂x."""
     block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    channel, exists, member = _channels(block, C, CG, NG, CB)
-    centre, scale = _statistics_of(unit, block, mean, rstd, member, C, CG, NG)
-    w, b = _affine(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
+    channel, exists, member = channels_of(block, C, CG, NG, CB)
+    centre, scale = statistics_of(unit, block, mean, rstd, member, C, CG, NG)
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
     if KNOWN:
         dw, db = _known(totals, unit, units, channel, exists, C)
     else:
@@ -224,8 +172,8 @@ def backward_kernel(
     count = size * CG * 1.0
     if MASKED:
         count = tl.load(counts + unit) * CG
-    along = _by_channel(_by_group(dw * w, member) / count, member)
-    flat = _by_channel(_by_group(db * w, member) / count, member)
+    along = by_channel(by_group(dw * w, member) / count, member)
+    flat = by_channel(by_group(db * w, member) / count, member)
     start, slopes, target = x + unit * size * C, dy + unit * size * C, dx + unit * size * C
     each = tl.cdiv(size, splits)
     last = tl.minimum((part + 1) * each, size)
@@ -233,10 +181,10 @@ def backward_kernel(
         row = at + tl.arange(0, MB)
         inside = row < last
         seen = inside[:, None] & exists[None, :]
-        normal = (_load(start, row, channel, seen, C) - centre[None, :]) * scale[None, :]
-        slope = _slope(slopes, row, channel, seen, normal, w, b, C, RELU)
+        normal = (load_tile(start, row, channel, seen, C) - centre[None, :]) * scale[None, :]
+        slope = slope_of(slopes, row, channel, seen, normal, w, b, C, RELU)
         through_statistics = flat[None, :] + normal * along[None, :]
         if MASKED:
-            through_statistics *= _row_weight(mask, unit * size + row, inside, pixels)[:, None]
+            through_statistics *= row_weight(mask, unit * size + row, inside, pixels)[:, None]
         out = (slope * w[None, :] - through_statistics) * scale[None, :]
         tl.store(target + row[:, None] * C + channel[None, :], out.to(dx.dtype.element_ty), mask=seen)

@@ -1,20 +1,20 @@
 """The GPU programs of ``channel_norm`` for units small enough to be held: every value is read once.
 
-Names are those of ``channel_kernels``; MB is at least the size of a unit.
+Names are those of ``channel_tiles``; MB is at least the size of a unit.
 """
 
 import triton
 import triton.language as tl
 
-from polytta.particles.kernels.channel_kernels import (
-    _affine,
-    _by_channel,
-    _by_group,
-    _channels,
-    _load,
-    _row_weight,
-    _slope,
-    _statistics_of,
+from polytta.particles.kernels.channel_tiles import (
+    affine_of,
+    by_channel,
+    by_group,
+    channels_of,
+    load_tile,
+    row_weight,
+    slope_of,
+    statistics_of,
 )
 
 
@@ -26,30 +26,30 @@ def whole_forward_kernel(
 ):  # fmt: skip
     """Statistics and output of a unit."""
     block, unit = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel, exists, member = _channels(block, C, CG, NG, CB)
+    channel, exists, member = channels_of(block, C, CG, NG, CB)
     row = tl.arange(0, MB)
     inside = row < size
     seen = inside[:, None] & exists[None, :]
-    value = _load(x + unit * size * C, row, channel, seen, C)
+    value = load_tile(x + unit * size * C, row, channel, seen, C)
     count = size * CG * 1.0
     counted = value
     if MASKED:
         count = tl.load(counts + unit) * CG
-        marks = _row_weight(mask, unit * size + row, inside, pixels)[:, None]
+        marks = row_weight(mask, unit * size + row, inside, pixels)[:, None]
         counted = value * marks
-    average = _by_group(tl.sum(counted, axis=0), member) / count
-    centre = _by_channel(average, member)
+    average = by_group(tl.sum(counted, axis=0), member) / count
+    centre = by_channel(average, member)
     difference = tl.where(seen, value - centre[None, :], 0.0)
     square = difference * difference
     if MASKED:
         square *= marks
-    deviation = 1 / tl.sqrt(_by_group(tl.sum(square, axis=0), member) / count + eps)
+    deviation = 1 / tl.sqrt(by_group(tl.sum(square, axis=0), member) / count + eps)
     group = block * NG + tl.arange(0, NG)
     place = unit * (C // CG) + group
     tl.store(mean + place, average, mask=group < C // CG)
     tl.store(rstd + place, deviation, mask=group < C // CG)
-    w, b = _affine(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
-    out = difference * (_by_channel(deviation, member) * w)[None, :] + b[None, :]
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
+    out = difference * (by_channel(deviation, member) * w)[None, :] + b[None, :]
     if RELU:
         out = tl.maximum(out, 0.0)
     tl.store(y + unit * size * C + row[:, None] * C + channel[None, :], out.to(y.dtype.element_ty), mask=seen)
@@ -64,24 +64,25 @@ def whole_backward_kernel(
 ):  # fmt: skip
     """Sums of the slopes of a unit, and its ∂x."""
     block, unit = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel, exists, member = _channels(block, C, CG, NG, CB)
-    centre, scale = _statistics_of(unit, block, mean, rstd, member, C, CG, NG)
-    w, b = _affine(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
+    channel, exists, member = channels_of(block, C, CG, NG, CB)
+    centre, scale = statistics_of(unit, block, mean, rstd, member, C, CG, NG)
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
     row = tl.arange(0, MB)
     inside = row < size
     seen = inside[:, None] & exists[None, :]
-    normal = tl.where(seen, (_load(x + unit * size * C, row, channel, seen, C) - centre[None, :]) * scale[None, :], 0.0)
-    slope = _slope(dy + unit * size * C, row, channel, seen, normal, w, b, C, RELU)
+    value = load_tile(x + unit * size * C, row, channel, seen, C)
+    normal = tl.where(seen, (value - centre[None, :]) * scale[None, :], 0.0)
+    slope = slope_of(dy + unit * size * C, row, channel, seen, normal, w, b, C, RELU)
     dw, db = tl.sum(slope * normal, axis=0), tl.sum(slope, axis=0)
     tl.store(totals + unit * C + channel, dw, mask=exists)
     tl.store(totals + (units + unit) * C + channel, db, mask=exists)
     count = size * CG * 1.0
     if MASKED:
         count = tl.load(counts + unit) * CG
-    along = _by_channel(_by_group(dw * w, member) / count, member)
-    flat = _by_channel(_by_group(db * w, member) / count, member)
+    along = by_channel(by_group(dw * w, member) / count, member)
+    flat = by_channel(by_group(db * w, member) / count, member)
     through_statistics = flat[None, :] + normal * along[None, :]
     if MASKED:
-        through_statistics *= _row_weight(mask, unit * size + row, inside, pixels)[:, None]
+        through_statistics *= row_weight(mask, unit * size + row, inside, pixels)[:, None]
     out = (slope * w[None, :] - through_statistics) * scale[None, :]
     tl.store(dx + unit * size * C + row[:, None] * C + channel[None, :], out.to(dx.dtype.element_ty), mask=seen)
