@@ -3,7 +3,7 @@
     python benchmarks/precision.py [--images 1000] [--severity 3]
 
 DeYO with three particles and Grad, at the learning rate that ``polytta demo`` was tuned to. The fifteen corruptions run
-as fifteen populations of one batch. Prints the Markdown table of docs/performance.md.
+as fifteen populations of one batch. Prints a Markdown table.
 """
 
 import argparse

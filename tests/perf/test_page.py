@@ -93,6 +93,10 @@ def test_without_a_gpu_there_is_nothing_to_measure(
     assert not list(tmp_path.iterdir())
 
 
-def test_figures_that_are_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "nowhere.json" in refusal(capsys, "perf", "--show", tmp_path / "nowhere.json", "--out", tmp_path / "out")
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("content", [None, "{", "[1]", '{"device": "none"}'])
+def test_figures_that_are_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str | None) -> None:
+    shown = tmp_path / "figures.json"
+    if content is not None:
+        shown.write_text(content)
+    assert "figures.json" in refusal(capsys, "perf", "--show", shown, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

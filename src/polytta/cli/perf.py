@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from polytta.errors import InputError
-
 
 @dataclass(frozen=True)
 class Perf:
@@ -27,8 +25,6 @@ class Perf:
                 name = f"{figure.model}, batch {figure.batch}, {figure.variant}, K = {figure.particles}, {figure.how}"
                 print(f"{name:<80}{figure.middle:9.2f} ms{figure.memory:8.0f} MiB")
             return
-        if self.show is not None and not self.show.is_file():
-            raise InputError(f"--show: {self.show} is not a file; allowed is a performance.json of this command.")
         results = run() if self.show is None else Results.load(self.show)
         self.out.mkdir(parents=True, exist_ok=True)
         if self.show is None:

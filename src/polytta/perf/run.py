@@ -92,14 +92,17 @@ class Results:
     @classmethod
     def load(cls, path: Path) -> "Results":
         """Reads what ``save`` wrote."""
-        stored = json.loads(path.read_text())
-        return cls(**{**stored, "figures": [Figure(**figure) for figure in stored["figures"]]})
+        try:
+            stored = json.loads(path.read_text())
+            return cls(**{**stored, "figures": [Figure(**figure) for figure in stored["figures"]]})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"--show: got {path}; allowed is a performance.json of polytta perf.") from error
 
 
 def run(*, quick: bool = False) -> Results:
     """Measures all of it; ``quick`` only the six goals, once."""
     if not torch.cuda.is_available():
-        raise InputError("polytta perf: no CUDA device here; allowed is a machine with one.")
+        raise InputError("perf: no CUDA device here; allowed is a machine with one.")
     repeats = 1 if quick else 3
     figures: list[Figure] = []
     with tqdm(total=len(GOALS) + (0 if quick else 3), unit="table") as bar:
