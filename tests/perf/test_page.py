@@ -100,3 +100,10 @@ def test_figures_that_are_not_there(capsys: pytest.CaptureFixture[str], tmp_path
         shown.write_text(content)
     assert "figures.json" in refusal(capsys, "perf", "--show", shown, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_readme_shows_the_goals_as_measured() -> None:
+    """Every row of the page's first table, met or missed."""
+    table = (DOCS / "performance.md").read_text().partition("against one model today\n\n")[2].partition("\n\n")[0]
+    assert table.count("\n") == len(GOALS) + 1
+    assert table in (ROOT / "README.md").read_text()
