@@ -63,3 +63,11 @@ def test_bad_populations_are_refused_in_one_sentence() -> None:
     with pytest.raises(InputError, match="1 images with non-finite or absurd values"):
         adapted(pair)
     assert adapted.totals.steps == 0
+
+
+def test_several_populations_do_not_become_one_model() -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", populations=2, lr=0.01, exclude=None)
+    adapted(torch.stack(small_stream(2, 4)))
+    for ask in (adapted.merge, adapted.best, adapted.freeze):
+        with pytest.raises(ConfigError, match="2 populations; allowed is one"):
+            ask()

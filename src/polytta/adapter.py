@@ -74,10 +74,10 @@ class Adapted(nn.Module):
         """Predicts, then adapts.
 
         Args:
-            x: (B, ...) floating-point images, preprocessed as the model expects.
+            x: (B, ...) floating-point images, preprocessed as the model expects; (G, B, ...) with populations.
 
         Returns:
-            (B, C) log-probabilities of the population *before* it learnt from this batch.
+            (B, C) log-probabilities of the population *before* it learnt from this batch; (G, B, C) with populations.
         """
         return self._step(x)
 
@@ -95,7 +95,7 @@ class Adapted(nn.Module):
 
     @property
     def last_logits(self) -> Tensor | None:
-        """(K, B', C) of the usable images of the last step; unlike ``last`` it does not wait for the device."""
+        """(G·K, B', C) of the usable images of the last step; unlike ``last`` it does not wait for the device."""
         return self._ledger.last_logits
 
     @property
@@ -108,12 +108,12 @@ class Adapted(nn.Module):
         self._ledger.totals = totals
 
     def predict(self, x: Tensor) -> Tensor:
-        """(B, C) log-probabilities of the population as it is; no state changes."""
+        """Log-probabilities of the population as it is, in the shape ``forward`` returns; no state changes."""
         answer = aggregate(self.config.aggregate, self._logits(x), self.evidence)
         return answer[0] if self.config.populations is None else answer
 
     def particles_log_probs(self, x: Tensor) -> Tensor:
-        """(K, B, C) log-probabilities of each particle; no state changes."""
+        """(K, B, C) log-probabilities of each particle, (G, K, B, C) with populations; no state changes."""
         log_probs = self._logits(x).log_softmax(dim=-1)
         return log_probs[0] if self.config.populations is None else log_probs
 
@@ -130,7 +130,7 @@ class Adapted(nn.Module):
         self._warned_identical = False
 
     def particle(self, index: int) -> dict[str, Tensor]:
-        """Adapted parameters of one particle, named as in the source model."""
+        """Adapted parameters of one particle of G·K, named as in the source model."""
         return {name: value.clone() for name, value in self.layout.named(self.theta[index]).items()}
 
     @property
@@ -140,10 +140,12 @@ class Adapted(nn.Module):
 
     def best(self) -> int:
         """The particle with the most label-free evidence."""
+        export.require_one_population(self, "best")
         return int(evidence.scores(self.evidence).argmax()) if self.evidence else 0
 
     def merge(self) -> dict[str, Tensor]:
         """The particles' mean parameters (a soup), named as in the source model."""
+        export.require_one_population(self, "merge")
         return self.layout.named(self.theta.mean(dim=0))
 
     def freeze(self, which: export.Which = "merged") -> nn.Module:

@@ -46,16 +46,22 @@ class FrozenEnsemble(nn.Module):
             return self.network(fold_batch(x, particles).flatten(0, 1)).unflatten(0, (particles, -1))
 
 
+def require_one_population(adapted: "Adapted", what: str) -> None:
+    """Refuses to make one model of populations that have nothing to do with each other."""
+    if (adapted.config.populations or 1) > 1:
+        raise ConfigError(f"{what}: got an adapter of {adapted.config.populations} populations; allowed is one.")
+
+
 def freeze(adapted: "Adapted", which: Which) -> nn.Module:
     """A plain module that answers as the adapter would, and never changes. Frozen weights are shared, not copied.
 
     Args:
         adapted: the adapter; it is left as it is.
         which: "merged" averages the particles' parameters into one model, "best" takes the particle with the most
-            evidence, a number takes that particle, all three returning logits of the image as
-            it is, without views; "ensemble" keeps all K folded into the
-            batch and returns log-probabilities.
+            evidence, a number takes that particle, all three returning logits of the image as it is, without views;
+            "ensemble" keeps all K folded into the batch and returns log-probabilities.
     """
+    require_one_population(adapted, "freeze")
     if which == "ensemble":
         return FrozenEnsemble(adapted, adapted.folded_engine()).eval()
     if which == "merged":
