@@ -59,6 +59,10 @@ class Engine(ABC):
             if is_batch_norm(module) and (statistics == "batch" or getattr(module, "running_mean", None) is None)
         )
         self.uses_batch_statistics = bool(self.statistics_layers)
+        self._set_up(statistics)
+
+    def _set_up(self, statistics: Statistics) -> None:
+        """What an engine changes in its own copy of the network."""
 
     def logits(self, theta: Tensor, x: Tensor, where: Tensor | None = None, *, twice: bool = False) -> Tensor:
         """Class logits of every particle.

@@ -13,9 +13,6 @@ from torch import Tensor, nn
 from polytta.errors import ModelError
 from polytta.particles.engine import Engine, Statistics
 from polytta.particles.folded_norm import Fold, FoldedNorm
-from polytta.particles.layout import Layout
-from polytta.particles.precision import Precision
-from polytta.particles.probe import Findings
 
 
 class FoldedEngine(Engine):
@@ -25,25 +22,17 @@ class FoldedEngine(Engine):
     stand_in: ClassVar[type[FoldedNorm]] = FoldedNorm
     """What replaces a norm layer."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        layout: Layout,
-        findings: Findings,
-        statistics: Statistics,
-        precision: Precision = "fp32",
-    ) -> None:
-        super().__init__(model, layout, findings, statistics, precision)
+    def _set_up(self, statistics: Statistics) -> None:
         self.fold = Fold()
         self.stand_ins: list[FoldedNorm] = []
         self._checked = False
-        adapted = {slot.layer for slot in layout.slots}
-        for name in findings.sites:
+        adapted = {slot.layer for slot in self.layout.slots}
+        for name, site in self.findings.sites.items():
             of_batch = name in self.statistics_layers
             if name not in adapted and not of_batch and not self.replaces_all:
                 continue
             layer = self.network.get_submodule(name)
-            stand_in = self.stand_in(layer, findings.sites[name], self.fold, name, batch_statistics=of_batch)
+            stand_in = self.stand_in(layer, site, self.fold, name, batch_statistics=of_batch)
             replace_everywhere(self.network, layer, stand_in.eval())
             self.stand_ins.append(stand_in)
 

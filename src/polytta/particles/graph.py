@@ -14,9 +14,7 @@ from polytta.particles.engine import Statistics
 from polytta.particles.folded import StaticFoldedEngine, replace_everywhere
 from polytta.particles.folded_norm import FoldedNorm
 from polytta.particles.fused_norm import FusedNorm
-from polytta.particles.layout import Layout
 from polytta.particles.patches import PatchProjection, SplitsKeepLayout
-from polytta.particles.precision import Precision
 from polytta.particles.probe import Findings
 
 
@@ -28,16 +26,10 @@ class GraphEngine(StaticFoldedEngine):
     replaces_all: ClassVar[bool] = True
     stand_in: ClassVar[type[FoldedNorm]] = FusedNorm
 
-    def __init__(
-        self,
-        model: nn.Module,
-        layout: Layout,
-        findings: Findings,
-        statistics: Statistics,
-        precision: Precision = "fp32",
-    ) -> None:
-        super().__init__(model, layout, _with_activations(findings), statistics, precision)
-        for name in findings.activations.values():
+    def _set_up(self, statistics: Statistics) -> None:
+        self.findings = _with_activations(self.findings)
+        super()._set_up(statistics)
+        for name in self.findings.activations.values():
             replace_everywhere(self.network, self.network.get_submodule(name), nn.Identity())
         for module in list(self.network.modules()):
             if PatchProjection.fits(module):

@@ -3,12 +3,11 @@
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from polytta.particles.engine import Engine, Statistics
-from polytta.particles.layout import Layout
-from polytta.particles.precision import Precision, entering
-from polytta.particles.probe import Findings, check_output
+from polytta.particles.precision import entering
+from polytta.particles.probe import check_output
 from polytta.particles.sharing import use_batch_statistics
 
 
@@ -17,15 +16,7 @@ class LoopEngine(Engine):
 
     name: ClassVar[str] = "loop"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        layout: Layout,
-        findings: Findings,
-        statistics: Statistics,
-        precision: Precision = "fp32",
-    ) -> None:
-        super().__init__(model, layout, findings, statistics, precision)
+    def _set_up(self, statistics: Statistics) -> None:
         if statistics == "batch":
             use_batch_statistics(self.network)
 
