@@ -159,7 +159,8 @@ class Adapted(nn.Module):
     # ------------------------------------------------------------------ one step
 
     def _step(self, x: Tensor) -> Tensor:
-        with torch.inference_mode(False), torch.enable_grad():
+        # Events, streams, graphs and Triton use the current device, which need not be the model's.
+        with torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.theta):
             admitted = self._admitted(x)
             if self._captured is not None and self._begun:
                 verdict = Verdict(admitted)
@@ -210,7 +211,7 @@ class Adapted(nn.Module):
 
     def _logits(self, x: Tensor) -> Tensor:
         """(G, K, B, C) logits of the particles, the source model's for unusable images."""
-        with torch.inference_mode(False), torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.theta):
             batch = screen(self._admitted(x), self.config.populations)
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
             populations = self.config.populations or 1
@@ -326,6 +327,11 @@ class Adapted(nn.Module):
         for name, value in values.items():
             self._buffers[f"{group}_{name}"] = value.detach()
 
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if self._captured is not None:  # a replayed graph writes the next step over its state
+            destination.update({f"{prefix}{name}": destination[f"{prefix}{name}"].clone() for name in self._buffers})
+
     def _refresh_layout(self) -> None:
         network: nn.Module = self.source_network
         self.layout = Layout.of(network, self.config.layers)
@@ -344,6 +350,7 @@ class Adapted(nn.Module):
             for name, buffer in expected.items():
                 self._buffers[name] = state_dict[name].detach().to(buffer.device, copy=True)
         self._steps, self._begun = int(self.step), False
+        self._ledger = self._new_ledger()
         rates = None if bool(self.learning_rates.isnan().any()) else tuple(self.learning_rates.tolist())
         self.config = replace(self.config, num_classes=classes or None, learning_rates=rates)
         return nn.modules.module._IncompatibleKeys([], [])

@@ -81,14 +81,11 @@ class Advancer:
         moved = (after["theta"] != theta).any(dim=1)
         numbers = pack(proposal, moved, work.forward_samples, work.backward_samples)
         measures = {name: value.detach() for name, value in work.measures.items()}
-        after = {name: value.detach() for name, value in after.items()}
+        changed = {name: value.detach() for name, value in after.items() if value is not state[name]}
         if self.guarded:
             fine = in_range(x).all()
-            after = {
-                name: value if value is state[name] else torch.where(fine, value, state[name])
-                for name, value in after.items()
-            }
-        return Advance(answer, logits, numbers, measures, after)
+            changed = {name: torch.where(fine, value, state[name]) for name, value in changed.items()}
+        return Advance(answer, logits, numbers, measures, {**state, **changed})
 
     def _moved(self, state: State, proposal: Proposal, healthy: Tensor) -> State:
         """Tensors that change when particles move and reset."""

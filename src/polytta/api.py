@@ -158,7 +158,8 @@ def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
     if "lr" in changes:
         tensors["learning_rates"] = adapted.learning_rates
     adapted.load_state_dict({name: value.to(adapted.theta.device) for name, value in tensors.items()})
-    adapted.config = replace(adapted.config, lr_origin=stored["lr_origin"])
+    if "lr" not in changes:
+        adapted.config = replace(adapted.config, lr_origin=stored["lr_origin"])
     adapted.totals = Totals.from_plain(header["totals"])
     return adapted
 

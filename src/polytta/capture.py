@@ -2,16 +2,18 @@
 
 At small batches a step is thousands of tiny kernels, and starting them one by one takes longer than running them. A
 graph starts them all at once. What it reads and writes must stay where it was, so the state lives in fixed buffers, and
-everything handed out is copied first. A step that cannot be recorded (a user's method that reads a value back to the
-host) runs without a graph, after one warning.
+everything handed out is copied first (``Adapted.theta`` is the buffer itself). A step that cannot be recorded (a user's
+method that reads a value back to the host, or draws random numbers there) runs without a graph, after one warning.
 """
 
 import gc
+import random
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,7 +54,8 @@ class CapturedSteps:
         if self._refused:
             return self._step(state, x)
         self._take(state)
-        key = (tuple(x.shape), x.dtype, x.is_contiguous())
+        precision = (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"))
+        key = (tuple(x.shape), x.dtype, x.is_contiguous(), precision)
         if key not in self._recordings:
             recording = self._record(x)
             if recording is None:
@@ -83,23 +86,32 @@ class CapturedSteps:
 
     def _record(self, x: Tensor) -> _Recording | None:
         kept = x.clone()
+        before = _host_randomness()
         self._warm_up(kept)
+        if _host_randomness() != before:
+            self._refuse("it draws random numbers on the host, which would be the same at every replay")
+            return None
+        if not self._recordings:  # a pool that nobody uses any more cannot be shared
+            self._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
         try:
             result = self._capture(graph, kept)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # it ran without recording, so whatever this is, recording is to blame
+            self._refuse((str(error).strip() or type(error).__name__).splitlines()[0])
             torch.cuda.synchronize()
-            self._refused = True
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            warnings.warn(
-                f"engine: this step cannot be recorded as a CUDA graph ({said}); it runs without one, more slowly.",
-                PolyttaWarning,
-                stacklevel=2,
-            )
             return None
         return _Recording(graph, kept, result)
+
+    def _refuse(self, why: str) -> None:
+        self._refused = True
+        self._recordings.clear()
+        warnings.warn(
+            f"engine: this step cannot be recorded as a CUDA graph ({why}); it runs without one, more slowly.",
+            PolyttaWarning,
+            stacklevel=3,
+        )
 
     def _capture(self, graph: torch.cuda.CUDAGraph, x: Tensor) -> Advance:
         # By hand instead of torch.cuda.graph, which leaves its own stream current when a capture fails.
@@ -125,3 +137,9 @@ class CapturedSteps:
         torch.cuda.synchronize()
         gc.collect()
         torch.cuda.empty_cache()  # a recording has memory of its own
+
+
+def _host_randomness() -> tuple[object, ...]:
+    """What changes when somebody draws a random number from a generator of the host."""
+    arrays = np.random.get_state(legacy=False)["state"]
+    return torch.get_rng_state().numpy().tobytes(), random.getstate(), arrays["key"].tobytes(), arrays["pos"]

@@ -33,6 +33,25 @@ def test_a_relu_right_after_a_norm_is_found() -> None:
         assert fusable_activations(net, ("norm1", "norm2"), x) == {"norm1": "relu1"}
 
 
+def test_a_branch_that_is_silent_now_may_speak_later() -> None:
+    net = Net(peeks=True)
+    net.forward = lambda x: _with_silent_reader(net, x)  # type: ignore[method-assign]
+    nn.init.zeros_(net.norm2.weight)
+    nn.init.zeros_(net.norm2.bias)
+    assert fusable_activations(net, ("norm1", "norm2"), torch.randn(3, 3, 8, 8)) == {}
+
+
+def _with_silent_reader(net: Net, x: Tensor) -> Tensor:
+    between = net.norm1(net.conv(x))
+    return (net.relu1(between) + net.norm2(between)).mean(dim=(2, 3))
+
+
+def test_a_relu_with_a_hook_is_left_alone() -> None:
+    net = Net()
+    net.relu1.register_forward_hook(lambda module, inputs, output: output.clamp(max=8))
+    assert fusable_activations(net, ("norm1", "norm2"), torch.randn(3, 3, 8, 8)) == {}
+
+
 def test_what_somebody_else_reads_or_uses_twice_is_left_alone() -> None:
     x = torch.randn(3, 3, 8, 8)
     assert fusable_activations(Net(peeks=True), ("norm1", "norm2"), x) == {}

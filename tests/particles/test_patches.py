@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import nn
 
@@ -25,6 +26,14 @@ def test_overlapping_padded_and_pointwise_convolutions_are_left_alone() -> None:
         nn.Conv2d(4, 8, 2, 2, groups=2),
     ):
         assert not PatchProjection.fits(conv)
+
+
+def test_an_image_smaller_than_a_patch_is_an_error_and_hooks_are_kept() -> None:
+    conv = nn.Conv2d(3, 8, 4, 4)
+    with pytest.raises(RuntimeError, match="Kernel size can't be greater"):
+        PatchProjection(conv)(torch.randn(1, 3, 3, 8))
+    conv.register_forward_pre_hook(lambda module, inputs: None)
+    assert not PatchProjection.fits(conv)
 
 
 def test_splitting_keeps_the_layout_of_gradients() -> None:

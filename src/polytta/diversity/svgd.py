@@ -6,9 +6,9 @@ r"""Parameter level: particles that repel each other where they are (Stein varia
 Liu and Wang 2016; equations 5-7 of the multi-hypothesis paper. -φ goes to each particle's own optimizer. The factor K
 keeps one particle equal to plain descent. With the paper's bandwidth 0.01 and norm parameters in their thousands,
 particles at a distance near 0.01 are thrown apart by forces of order 1/h, after which the kernel is the identity and
-they no longer feel each other: look at ``report.kernel``, and
-prefer ``bandwidth="median"``, which adapts to the distances there are. Particles that start at one point all feel the
-mean of their gradients, so different random numbers alone never part them: they need different learning rates.
+they no longer feel each other: look at ``report.kernel``, and prefer ``bandwidth="median"``, which adapts to the
+distances there are. Particles that start at one point all feel the mean of their gradients, so different random numbers
+alone never part them: they need different learning rates.
 """
 
 from dataclasses import dataclass

@@ -46,7 +46,7 @@ class PatchShuffle:
     def __call__(self, x: Tensor, noise: Noise) -> Tensor:
         """Shuffles the tiles."""
         require_images("DeYO's shuffle", x[0])
-        order = noise.uniform(x.shape[1], self.grid**2).argsort(dim=2)
+        order = noise.uniform(x.shape[1], self.grid**2).argsort(dim=2, stable=True)
         return permute_tiles(x.flatten(0, 1), order.flatten(0, 1)).reshape(x.shape)
 
 
@@ -57,7 +57,7 @@ class PixelShuffle:
     def __call__(self, x: Tensor, noise: Noise) -> Tensor:
         """Shuffles the pixels."""
         require_images("DeYO's shuffle", x[0])
-        order = noise.uniform(x.shape[-2] * x.shape[-1]).argsort(dim=1)
+        order = noise.uniform(x.shape[-2] * x.shape[-1]).argsort(dim=1, stable=True)
         return x.flatten(3).gather(3, order[:, None, None, :].expand_as(x.flatten(3))).reshape(x.shape)
 
 

@@ -7,6 +7,7 @@ activates its own output and the ReLU modules do nothing, and the copy must answ
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from polytta.particles.sharing import share_structure
 
@@ -21,8 +22,11 @@ def fusable_activations(network: nn.Module, norms: tuple[str, ...], sample: Tens
     for norm, relu in found.items():
         _put(trial, norm, nn.Sequential(trial.get_submodule(norm), nn.ReLU()))
         _put(trial, relu, nn.Identity())
+    # With other norm parameters than the source's: a branch that a scale of zero silences may speak once it adapts.
+    shaken = _shaken(network, norms)
+    paired = {_in_trial(name, found): value for name, value in shaken.items()}
     try:
-        expected, got = network(sample), trial(sample)
+        expected, got = functional_call(network, shaken, (sample,)), functional_call(trial, paired, (sample,))
     except Exception:  # a parent may look into its norm layer in a way that a pair does not answer
         return {}
     same = isinstance(got, Tensor) and bool(torch.isclose(got, expected, rtol=1e-4, atol=1e-5, equal_nan=True).all())
@@ -42,7 +46,7 @@ def _watch(network: nn.Module, norms: tuple[str, ...], sample: Tensor) -> dict[s
 
         handles.append(network.get_submodule(name).register_forward_hook(remember))
     for name, module in network.named_modules():
-        if type(module) is not nn.ReLU:
+        if type(module) is not nn.ReLU or has_hooks(module):
             continue
 
         def look(_module: nn.Module, inputs: tuple[object, ...], name: str = name) -> None:
@@ -63,3 +67,25 @@ def _watch(network: nn.Module, norms: tuple[str, ...], sample: Tensor) -> dict[s
 def _put(network: nn.Module, name: str, module: nn.Module) -> None:
     parent, _, child = name.rpartition(".")
     setattr(network.get_submodule(parent), child, module)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether something happens when a module is called besides its ``forward``."""
+    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
+
+
+def _shaken(network: nn.Module, norms: tuple[str, ...]) -> dict[str, Tensor]:
+    """The norm layers' parameters, each a little off."""
+    generator = torch.Generator().manual_seed(0)
+    return {
+        f"{norm}.{kind}": value + 0.5 * torch.randn(value.shape, generator=generator).to(value)
+        for norm in norms
+        for kind, value in network.get_submodule(norm)._parameters.items()
+        if value is not None
+    }
+
+
+def _in_trial(name: str, pairs: dict[str, str]) -> str:
+    """A parameter's name where its norm layer is the first of a pair."""
+    norm, _, kind = name.rpartition(".")
+    return f"{norm}.0.{kind}" if norm in pairs else name

@@ -23,6 +23,8 @@ class FusedNorm(FoldedNorm):
             self.called = True
             return recipe.finish(kernels.token_norm(x, weight, bias, recipe.epsilon))
         images = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+        # CUDA's limit on the second dimension of a grid, and that of the kernels' 32-bit places.
+        images = images and x.shape[0] < 2**16 and x.numel() < 2**31
         if images and (recipe.kind == "group" or (recipe.kind == "batch" and self.batch_statistics)):
             self._refuse_single_values(x)
             self.called = True

@@ -15,6 +15,7 @@ from polytta.particles.folded import StaticFoldedEngine, replace_everywhere
 from polytta.particles.folded_norm import FoldedNorm
 from polytta.particles.fused_norm import FusedNorm
 from polytta.particles.patches import PatchProjection, SplitsKeepLayout
+from polytta.particles.precision import is_convolutional
 from polytta.particles.probe import Findings
 
 
@@ -31,7 +32,9 @@ class GraphEngine(StaticFoldedEngine):
         super()._set_up(statistics)
         for name in self.findings.activations.values():
             replace_everywhere(self.network, self.network.get_submodule(name), nn.Identity())
-        for module in list(self.network.modules()):
+        # Only the one that cuts a transformer's image: elsewhere a parent may flatten what a convolution returns, which
+        # the projection's memory layout does not allow.
+        for module in () if is_convolutional(self.network) else list(self.network.modules()):
             if PatchProjection.fits(module):
                 replace_everywhere(self.network, module, PatchProjection(module))  # type: ignore[arg-type]
 

@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from polytta.particles.activations import has_hooks
+
 
 class PatchProjection(nn.Module):
     """A convolution whose stride is its kernel size, as a matrix product."""
@@ -31,6 +33,7 @@ class PatchProjection(nn.Module):
             and module.padding == (0, 0)
             and module.dilation == (1, 1)
             and module.groups == 1
+            and not has_hooks(module)
         )
 
     def __getattr__(self, key: str) -> Any:
@@ -43,6 +46,8 @@ class PatchProjection(nn.Module):
         """(B, C, H, W) to (B, D, H/h, W/w)."""
         high, wide = self.inner.kernel_size
         down, across = x.shape[-2] // high, x.shape[-1] // wide
+        if not down or not across:
+            return self.inner(x)  # which says what is wrong
         tiles = x[..., : down * high, : across * wide].unflatten(-2, (down, high)).unflatten(-1, (across, wide))
         rows = tiles.permute(0, 2, 4, 1, 3, 5).flatten(3)
         return F.linear(rows, self.inner.weight.flatten(1), self.inner.bias).permute(0, 3, 1, 2)
@@ -59,7 +64,7 @@ class SplitsKeepLayout(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = kwargs or {}
-        if func in (torch.unbind, Tensor.unbind) and isinstance(args[0], Tensor) and args[0].requires_grad:
+        if func in (torch.unbind, Tensor.unbind) and args and isinstance(args[0], Tensor) and args[0].requires_grad:
             dim = args[1] if len(args) > 1 else named.get("dim", 0)
             if not args[0].is_contiguous() and _dense(args[0]):
                 return _Unbind.apply(args[0], dim)

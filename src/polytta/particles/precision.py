@@ -35,7 +35,8 @@ def prepare(network: nn.Module, precision: Precision) -> None:
     layout = torch.channels_last if is_convolutional(network) else torch.preserve_format
     converted: dict[int, Tensor] = {}
     for module in network.modules():
-        keeps_float32 = is_norm(module)
+        # Frozen norm layers may have no scale of their own kind, but statistics that need their digits.
+        keeps_float32 = is_norm(module) or "norm" in type(module).__name__.lower()
         for held in (module._parameters, module._buffers):
             for name, tensor in held.items():
                 if tensor is None or not tensor.is_floating_point():
@@ -71,7 +72,7 @@ def arithmetic(precision: Precision) -> Iterator[None]:
         with torch.autocast("cuda", torch.bfloat16):
             yield
     else:
-        products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+        products, convolutions = torch.get_float32_matmul_precision(), _convolutions_use_tf32()
         torch.set_float32_matmul_precision("high")
         torch.backends.cudnn.allow_tf32 = True
         try:
@@ -81,12 +82,19 @@ def arithmetic(precision: Precision) -> Iterator[None]:
             torch.backends.cudnn.allow_tf32 = convolutions
 
 
+def _convolutions_use_tf32() -> bool:
+    try:
+        return torch.backends.cudnn.allow_tf32
+    except RuntimeError:  # set through torch's newer switches, which the older one then refuses to speak for
+        return bool(getattr(torch.backends.cudnn, "conv").fp32_precision == "tf32")  # noqa: B009
+
+
 def rounding(network: nn.Module, precision: Precision) -> float:
     """Relative rounding error of what the trunk computes, for those who take differences of it."""
     first = next(network.parameters())
     if precision == "bf16":
         return 2.0**-8
-    on_tf32 = first.is_cuda and is_convolutional(network) and torch.backends.cudnn.allow_tf32
+    on_tf32 = first.is_cuda and is_convolutional(network) and _convolutions_use_tf32()
     if first.dtype == torch.float32 and (precision == "tf32" or on_tf32):
         return 2.0**-10
     return torch.finfo(first.dtype).eps

@@ -1,5 +1,6 @@
 """Timing on a GPU: warm up, place events around a few calls, take the median."""
 
+import gc
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class Timing:
 def time_calls(call: Callable[[], object]) -> Timing:
     """Median over rounds of a few calls in a row, as a stream makes them."""
     torch.cuda.synchronize()
+    gc.collect()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved()
     torch.cuda.reset_peak_memory_stats()

@@ -5,6 +5,7 @@ Reading a number off a GPU waits for it, and a stream that waits at every step l
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -73,7 +74,9 @@ class Ledger:
     def note(self, entry: Entry) -> None:
         """Writes down a step."""
         # Logits and parameters of older steps are not needed for the totals, and would pile up.
-        slim = Entry(entry.step, entry.samples, entry.rejected, entry.numbers, None, entry.theta[:0], entry.source, {})
+        # Not a slice of them either: an empty view keeps all of its storage.
+        nothing = entry.theta.new_empty(0)
+        slim = Entry(entry.step, entry.samples, entry.rejected, entry.numbers, None, nothing, entry.source, {})
         self._pending.append(slim)
         self._last = entry
         if len(self._pending) >= _MOST_PENDING:
@@ -111,9 +114,12 @@ class Ledger:
 
     def _settle(self) -> None:
         packed = [entry.numbers for entry in self._pending if entry.numbers is not None]
-        rows = iter(torch.stack(packed).tolist() if packed else ())
+        # One reading for all of them. An adapter may have moved to another device since, and a step without selections
+        # has fewer numbers.
+        flat = iter(torch.cat([numbers.to(packed[-1].device) for numbers in packed]).tolist() if packed else ())
         for entry in self._pending:
-            self._totals.add(self._report(entry, None if entry.numbers is None else next(rows)))
+            numbers = None if entry.numbers is None else list(islice(flat, len(entry.numbers)))
+            self._totals.add(self._report(entry, numbers))
         self._pending.clear()
 
     def _report(self, entry: Entry, numbers: list[float] | None) -> StepReport:

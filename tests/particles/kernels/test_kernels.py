@@ -99,3 +99,13 @@ def test_forward_and_backward_agree_with_torch(
     expected = torch.autograd.grad(wanted, exact[:used], slope.double())
     for one, two in zip(gradients, expected, strict=True):
         close(one, two, dtype)
+
+
+def test_masks_may_be_expanded_and_a_sample_may_be_several_images() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(8, 6, 5, 5, generator=generator).to(DEVICE).contiguous(memory_format=torch.channels_last)
+    weight = torch.randn(2, 6, generator=generator).to(DEVICE)
+    expanded = torch.tensor([[True, False, True, True]], device=DEVICE).expand(2, -1)
+    for mask, images in ((expanded, expanded), (expanded[:, :2], expanded[:, :2].repeat_interleave(2, dim=1))):
+        got = kernels.channel_norm(x, weight, None, groups=None, eps=1e-5, relu=False, mask=mask)
+        close(got, reference(x.double(), weight.double(), None, "batch", 1, images), torch.float32)

@@ -102,6 +102,7 @@ class _ChannelNorm(torch.autograd.Function):
         y = torch.empty_like(x)
         mean, rstd = x.new_empty((2, units, x.shape[1] // together), dtype=torch.float32).unbind()
         counts = None if mask is None else mask.reshape(units, -1).sum(dim=1).clamp(min=1) * float(plan.pixels)
+        # Kernels take a pointer for everything; one that the flags say is not read may point anywhere.
         marks, numbers = (x, x) if mask is None else (mask, counts)
         flags = {"RELU": relu, "HAS_BIAS": bias is not None, "MASKED": mask is not None}
         given = (x, y, marks, numbers, *_pointers(weight, bias), mean, rstd)
@@ -179,6 +180,9 @@ def channel_norm(
         mask: (K, B) images that count for BatchNorm's statistics; None means all.
     """
     units, together = (weight.shape[0], 1) if groups is None else (x.shape[0], x.shape[1] // groups)
+    if mask is not None:
+        # The kernels walk over it by image: expanded masks are laid out, and a sample may have become several images.
+        mask = mask.repeat_interleave(x.shape[0] // mask.numel(), dim=1).contiguous()
     return _ChannelNorm.apply(x, weight, bias, mask, units, together, eps, relu)
 
 
