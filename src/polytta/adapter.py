@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from polytta import export, persist
 from polytta.advance import Advance, Advancer, State, group
 from polytta.aggregate import aggregate, evidence
-from polytta.capture import CapturedSteps
+from polytta.capture import CapturedSteps, current
 from polytta.config import Config
 from polytta.errors import ConfigError, ModelError, PolyttaWarning, StateError
 from polytta.guard import Screened, Verdict, admit, screen
@@ -159,7 +159,7 @@ class Adapted(nn.Module):
     # ------------------------------------------------------------------ one step
 
     def _step(self, x: Tensor) -> Tensor:
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad(), current(self.theta.device):
             admitted = self._admitted(x)
             if self._captured is not None and self._begun:
                 verdict = Verdict(admitted)
@@ -210,7 +210,7 @@ class Adapted(nn.Module):
 
     def _logits(self, x: Tensor) -> Tensor:
         """(G, K, B, C) logits of the particles, the source model's for unusable images."""
-        with torch.inference_mode(False), torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad(), current(self.theta.device):
             batch = screen(self._admitted(x), self.config.populations)
             usable = batch.x if batch.usable is None else batch.x[batch.usable]
             populations = self.config.populations or 1

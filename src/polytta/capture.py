@@ -10,6 +10,7 @@ import gc
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +22,11 @@ from polytta.errors import PolyttaWarning
 # Streams end with one odd batch; a service may see a few sizes. Each recording keeps its activations allocated.
 RECORDINGS = 4
 _WARM_UPS = 3
+
+
+def current(device: torch.device) -> AbstractContextManager[object]:
+    """Makes a CUDA device the current one, to which new streams, events and Triton kernels belong."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 @dataclass(frozen=True)

@@ -67,3 +67,12 @@ def test_images_are_of_each_corruption_whatever_the_scenario() -> None:
 def test_what_is_not_there_is_named(change: dict[str, object], named: str) -> None:
     with pytest.raises(InputError, match=named):
         open_cell_stream(replace(CELL, **change))  # type: ignore[arg-type]
+
+
+def test_label_shift_over_a_thousand_classes_has_the_published_length(tmp_path: Path) -> None:
+    labels = np.repeat(np.arange(1000), 2)
+    np.savez(tmp_path / "a.npz", x=np.zeros((2000, 8, 8, 3), np.uint8), y=labels)
+    cell = replace(CELL, dataset="large", data_path=str(tmp_path / "a.npz"), corruption=None, severity=None)
+    shift = replace(cell, scenario="label_shift", batch_size=64)
+    assert len(open_cell_stream(replace(shift, images=None))) == 100 * 1000
+    assert len(open_cell_stream(replace(shift, images=2000))) == 2000

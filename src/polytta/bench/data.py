@@ -38,6 +38,8 @@ from polytta.stream import SCENARIOS, LabelShift, Markov, Scenario, Stream, open
 BUNDLED = "bundled"
 CIFAR10 = "cifar10"
 CORRUPTION_SEED = 0
+# The published number of draws per class is for ImageNet.
+PUBLISHED_SHIFT_CLASSES = 1000
 
 # Published with their corruptions, and published as they are.
 CORRUPTED: dict[str, Callable[..., ImageDataset]] = {
@@ -204,7 +206,9 @@ def _stream(
 def _spec(scenario: str, domains: Sequence[ImageDataset], batch_size: int, images: int | None, seed: int) -> Scenario:
     """The scenario with the grid's settings; ``images`` is of each domain whatever the scenario calls its length."""
     if scenario == "label_shift":
-        # As many draws as there are images, in equal shares; the published 100 are for a thousand classes.
+        if images is None and len(domains[0].classes) == PUBLISHED_SHIFT_CLASSES:
+            return LabelShift(batch_size=batch_size, seed=seed)
+        # As many draws as there are images, in equal shares.
         wanted, present = images or len(domains[0]), len(np.unique(domains[0].labels))
         return LabelShift(batch_size=batch_size, seed=seed, draws_per_class=max(1, wanted // present))
     if scenario == "markov":

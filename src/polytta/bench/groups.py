@@ -57,8 +57,9 @@ def attempt(group: Group, report_progress: Callable[[int], object], how: Executi
 
 
 def _shared(plan: Plan) -> str:
-    """Equal for cells that differ in stream, seed and learning rate alone, over equally long streams."""
+    """Equal for cells that differ in stream, seed and learning rate alone, over streams cut into equal batches."""
     cell = plan.cell.to_dict()
     for name in ("dataset", "corruption", "severity", "scenario", "images", "variant", "lr", "seed"):
         del cell[name]
-    return canonical_json([cell, plan.pins["model"], plan.images])
+    # A segment ends with a shorter batch, so equally long streams have equal batches only if their segments match.
+    return canonical_json([cell, plan.pins["model"], plan.images, plan.pins["stream"]["starts"]])

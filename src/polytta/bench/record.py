@@ -185,6 +185,9 @@ class Record:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"record: it is incomplete ({error}).") from error
+        seen, images = record.curves.position[-1:], record.results.images
+        if seen != (images,):
+            raise StateError(f"record: its curves end after {seen[0] if seen else 0} of {images} images.")
         if record.key != stored["key"]:
             raise StateError(f"record: its key is {stored['key']!r}, but its cell and pins have {record.key!r}.")
         return record

@@ -72,6 +72,7 @@ def run_cells(
 def run_group(plans: Sequence[Plan], report_progress: Callable[[int], object], how: Execution) -> list[Record]:
     """Runs planned cells that fit into one group."""
     device = how.torch_device
+    _make_current(device)
     streams = [open_cell_stream(plan.cell, how.cache_folder) for plan in plans]
     prepare(streams)
     source = source_model(plans[0].cell, device)
@@ -129,7 +130,6 @@ def _record(
 
 def _batches(streams: Sequence[Stream], source: SourceModel, device: str) -> Iterator[Tensor]:
     """(G, B, C, H, W) preprocessed batches, the same place of every stream at once; made many at a time."""
-    # Streams of a group are equally long, so the last, shorter batch comes at the same place in all of them.
     readers = zip(*(stream.batches() for stream in streams), strict=True)
     size = source.preprocessing.size
     per_step = len(streams) * streams[0].spec.batch_size * 3 * size * size * 4
@@ -143,6 +143,8 @@ def _batches(streams: Sequence[Stream], source: SourceModel, device: str) -> Ite
         start = 0
         for batches in part:
             count = len(batches[0].images)
+            if any(len(batch.images) != count for batch in batches):
+                raise RuntimeError("streams of one group have batches of different sizes: labels would be mistaken")
             taken = ready[start : start + len(batches) * count]
             yield taken.unflatten(0, (len(batches), count))
             start += len(taken)
@@ -200,6 +202,12 @@ def _environment(device: str, population: Population) -> dict[str, object]:
 def _engine(name: str, device: str) -> str:
     """What "auto" stands for (see ``polytta.adapt``)."""
     return name if name != "auto" else "graph" if device.startswith("cuda") else "folded"
+
+
+def _make_current(device: str) -> None:
+    """Lets what takes the current CUDA device (streams, events, Triton kernels) take the one the cell runs on."""
+    if torch.device(device).index is not None:
+        torch.cuda.set_device(device)
 
 
 def _elapsed(since: float, device: str) -> float:
