@@ -1,4 +1,8 @@
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,15 +12,15 @@ from tests.bench.records import CELL
 
 import polytta
 from polytta.aggregate import aggregate, evidence
-from polytta.bench import run
+from polytta.bench import groups, run
 from polytta.bench.cell import Cell
 from polytta.bench.data import open_cell_stream
-from polytta.bench.groups import make_groups
-from polytta.bench.plan import KeptClasses, plan_cell, source_model
+from polytta.bench.plan import KeptClasses, Plan, plan_cell, source_model
 from polytta.bench.record import Record
 from polytta.bench.run import Execution, run_cells, run_group
 from polytta.bench.tally import Tally
 from polytta.bench.variants import VARIANTS, adapt_arguments, cell_fields
+from polytta.stream import Batch, Stream
 
 MAY_DIFFER = ("environment", "times", "sha256")
 
@@ -148,9 +152,9 @@ def test_streams_cut_into_other_batches_do_not_share_a_batch() -> None:
     cells = [tiny_cell("tent", **shared, **change) for change in changes]
     with pytest.raises(RuntimeError, match="batches of different sizes"):
         run_cells([cells[0], cells[2]])
-    groups = make_groups([plan_cell(cell) for cell in cells], Execution(fold="always"))
-    assert [len(group) for group in groups] == [2, 2]
-    for group in groups:
+    together = groups.make_groups([plan_cell(cell) for cell in cells], Execution(fold="always"))
+    assert [len(group) for group in together] == [2, 2]
+    for group in together:
         for plan, folded in zip(group, run_group(group, lambda images: None, Execution()), strict=True):
             alone = run_cells([plan.cell])[0]
             assert (folded.correct == alone.correct).all()
@@ -165,6 +169,41 @@ def test_rounding_above_one_does_not_change_the_calibration_error() -> None:
     tally = Tally(np.array([0, 0]), None, 3)
     tally.add(log_probs, torch.zeros(2), torch.zeros(2))
     assert tally.scores().ece == pytest.approx((1 - float(log_probs[1, 0].exp())) / 2, abs=1e-6)
+
+
+def test_reading_images_is_not_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of which reading takes a thousand seconds and every look at it one."""
+    now = itertools.count()
+    passed, batches = 0.0, Stream.batches
+
+    def read(stream: Stream) -> Iterator[Batch]:
+        nonlocal passed
+        for batch in batches(stream):
+            passed += 1000
+            yield batch
+
+    monkeypatch.setattr(Stream, "batches", read)
+    monkeypatch.setattr(run, "time", SimpleNamespace(perf_counter=lambda: passed + next(now)))
+    monkeypatch.setattr(run, "_FEED_BYTES", 1)
+    times = run_cells([tiny_cell("naive", images=24)])[0].times
+    assert passed == 24 * 1000
+    assert 24 <= times.wall_seconds < 100
+
+
+def test_the_failure_of_a_group_is_over_before_its_cells_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback that is still held keeps everything the group had in memory."""
+    held: list[object] = []
+
+    def fails_together(plans: Sequence[Plan], report: object, how: Execution) -> list[Record]:
+        held.append(sys.exc_info()[1])
+        if len(plans) > 1:
+            raise MemoryError
+        return []
+
+    monkeypatch.setattr(groups, "run_group", fails_together)
+    plans = tuple(plan_cell(tiny_cell("source", seed=seed)) for seed in (0, 1))
+    assert groups.attempt(plans, lambda images: None, Execution()) == []
+    assert held == [None, None, None]
 
 
 def test_the_formula_of_the_evidence_is_pinned_where_it_weighs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ class Plan:
 
 
 def plan_cell(cell: Cell) -> Plan:
-    """The plan of a cell; reads no image that is not in memory anyway."""
+    """The plan of a cell; opens no image file."""
     stream = open_cell_stream(cell)
     source = source_model(cell)
     if len(stream.datasets[0].classes) > source.num_classes:

@@ -120,7 +120,7 @@ class Times:
     """What the run cost here. Of cells that ran folded into one batch, each has its share of the time.
 
     Attributes:
-        wall_seconds: prediction and learning, without loading.
+        wall_seconds: prediction and learning, without reading, preprocessing and moving images.
         images_per_second: of that.
         peak_memory_mb: most memory held: allocated on a CUDA device, of the process otherwise.
         started: date and time, UTC.
