@@ -152,3 +152,13 @@ def test_bfloat16_autocast_stays_finite_and_close() -> None:
                 outputs.append(torch.stack([adapted(x) for x in stream]))
             assert adapted.theta.dtype == torch.float32
         assert (outputs[0].exp() - outputs[1].exp()).abs().max() <= 0.05, diversity
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
+def test_a_model_on_another_device_than_the_current_one() -> None:
+    model, stream = small_model("layer"), small_stream(8, 5)
+    reference = polytta.adapt(model, Tent(), engine="loop", lr=0.01)
+    adapted = polytta.adapt(copy.deepcopy(model).to("cuda:1"), Tent(), lr=0.01)
+    for x in stream:
+        assert (adapted(x.to("cuda:1")).cpu() - reference(x)).abs().max() <= 1e-5
+    assert torch.cuda.current_device() == 0

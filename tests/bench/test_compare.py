@@ -88,3 +88,49 @@ def test_cells_without_a_partner_are_counted_and_none_at_all_is_refused() -> Non
     assert "Without a partner" in as_text(comparison)
     with pytest.raises(InputError, match="no cell in common"):
         compare(records[:2], records[2:])
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("batch_size", (1, 64)),
+        ("images", (40, None)),
+        ("precision", ("fp32", "bf16")),
+        ("normalisation", ("correct", "sar2023")),
+        ("model", ("timm/net", "torchvision/net")),
+        ("corruption", (("fog", "snow"), ("fog", "frost"))),
+    ],
+)
+def test_cells_that_differ_in_one_field_are_rows_of_their_own(field: str, values: tuple[object, object]) -> None:
+    run = [random_record(seed=number, **{field: value}) for number, value in enumerate(values)]
+    comparison = compare(run, run)
+    assert len(comparison.verdicts) == 2
+    assert all(verdict.gain == 0 for verdict in comparison.verdicts.values())
+    assert comparison.differences == []
+    assert all(f"{field}=" in name for name in comparison.verdicts)
+
+
+def test_runs_that_differ_as_a_whole_are_compared_and_the_fact_is_named() -> None:
+    runs = [[random_record(variant=v, normalisation=n) for v in ("a", "b")] for n in ("correct", "sar2023")]
+    comparison = compare(*runs)
+    assert [difference.fact for difference in comparison.differences] == ["cell.normalisation"]
+    assert len(comparison.verdicts) == 2
+
+
+def test_a_cell_that_could_be_either_of_two_has_no_partner() -> None:
+    twins = [random_record(lr=rate) for rate in (1e-3, 2e-3)]
+    comparison = compare([*twins, random_record(severity=1)], [random_record(), random_record(severity=1)])
+    assert (comparison.only_a, comparison.only_b) == (2, 1)
+
+
+def test_seeds_of_other_streams_are_not_paired() -> None:
+    def run(stream: str) -> list[Record]:
+        pins = {**PINS, "stream": {"sha256": stream * 64, "images": 40}}
+        made = [replace(random_record(pins=pins), cell=replace(random_record().cell, seed=seed)) for seed in (0, 1)]
+        return [with_correct(record, np.arange(40) < right) for record, right in zip(made, (10, 30), strict=True)]
+
+    (together,) = compare(run("0"), run("0")).verdicts.values()
+    (apart,) = compare(run("0"), run("1")).verdicts.values()
+    assert together.how == "paired over 2 seeds"
+    assert "not paired" in apart.how
+    assert apart.margin == pytest.approx(12.706 * np.hypot(*2 * [stats.sem([25, 75])]))

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.bench.records import CELL
 
 from polytta.bench.data import CorruptedImages, data_facts, open_cell_stream, prepare
@@ -67,3 +68,46 @@ def test_images_are_of_each_corruption_whatever_the_scenario() -> None:
 def test_what_is_not_there_is_named(change: dict[str, object], named: str) -> None:
     with pytest.raises(InputError, match=named):
         open_cell_stream(replace(CELL, **change))  # type: ignore[arg-type]
+
+
+def test_label_shift_over_a_thousand_classes_has_the_published_length(tmp_path: Path) -> None:
+    labels = np.repeat(np.arange(1000), 2)
+    np.savez(tmp_path / "a.npz", x=np.zeros((2000, 8, 8, 3), np.uint8), y=labels)
+    cell = replace(CELL, dataset="large", data_path=str(tmp_path / "a.npz"), corruption=None, severity=None)
+    shift = replace(cell, scenario="label_shift", batch_size=64)
+    assert len(open_cell_stream(replace(shift, images=None))) == 100 * 1000
+    assert len(open_cell_stream(replace(shift, images=2000))) == 2000
+
+
+def _official_cifar(root: Path, seed: int) -> None:
+    folder = root / "CIFAR-10-C"
+    folder.mkdir(parents=True)
+    np.save(folder / "labels.npy", np.tile(np.arange(10), 5000))
+    fog, snow = np.zeros((50_000, 32, 32, 3), np.uint8), np.zeros((50_000, 32, 32, 3), np.uint8)
+    snow[-1] = seed
+    np.save(folder / "fog.npy", fog)
+    np.save(folder / "snow.npy", snow)
+
+
+def test_images_of_every_corruption_of_a_pooled_stream_are_pinned(tmp_path: Path) -> None:
+    pooled = replace(CELL, dataset="cifar10-c", corruption=("fog", "snow"), scenario="mixed", images=20)
+    facts = []
+    for seed in (0, 1):
+        _official_cifar(tmp_path / str(seed), seed)
+        facts.append(data_facts(open_cell_stream(replace(pooled, data_path=str(tmp_path / str(seed))))))
+    assert facts[0]["sha256"][0] == facts[1]["sha256"][0]
+    assert facts[0]["sha256"][1] != facts[1]["sha256"][1]
+
+
+def test_files_of_images_are_pinned_by_name_and_size_wherever_they_lie(tmp_path: Path) -> None:
+    def facts(folder: str, size: int, name: str = "a.png") -> object:
+        for label in ("cat", "dog"):
+            (tmp_path / folder / label).mkdir(parents=True)
+            Image.new("RGB", (size, 8)).save(tmp_path / folder / label / name)
+        cell = replace(CELL, dataset="mine", corruption=None, severity=None, images=None)
+        return data_facts(open_cell_stream(replace(cell, data_path=str(tmp_path / folder))))
+
+    first = facts("first", 8)
+    assert facts("again", 8) == first
+    assert facts("wider", 800) != first
+    assert facts("renamed", 8, "b.png") != first

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,11 @@ def test_a_damaged_file_is_refused_in_one_sentence_that_names_it(tmp_path: Path,
     with pytest.raises(StateError, match=path.name) as refused:
         Record.read(path)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("ends", [(20, 39), ()])
+def test_a_record_whose_curves_stop_before_the_stream_is_refused(ends: tuple[int, ...]) -> None:
+    record = random_record()
+    cut = replace(record, curves=replace(record.curves, position=ends))
+    with pytest.raises(StateError, match=f"end after {ends[-1] if ends else 0} of 40 images"):
+        Record.from_dict(cut.to_dict())

@@ -1,4 +1,8 @@
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,14 +11,16 @@ from tests.bench.networks import TINY
 from tests.bench.records import CELL
 
 import polytta
-from polytta.bench import run
+from polytta.aggregate import aggregate, evidence
+from polytta.bench import groups, run
 from polytta.bench.cell import Cell
 from polytta.bench.data import open_cell_stream
-from polytta.bench.plan import KeptClasses, plan_cell, source_model
+from polytta.bench.plan import KeptClasses, Plan, plan_cell, source_model
 from polytta.bench.record import Record
-from polytta.bench.run import run_cells
+from polytta.bench.run import Execution, run_cells, run_group
 from polytta.bench.tally import Tally
 from polytta.bench.variants import VARIANTS, adapt_arguments, cell_fields
+from polytta.stream import Batch, Stream
 
 MAY_DIFFER = ("environment", "times", "sha256")
 
@@ -137,6 +143,74 @@ def test_folded_cells_are_the_cells_alone(variant: str) -> None:
         for name in ("selected", "stepped", "resets", "forward_samples", "backward_samples"):
             assert getattr(folded.results, name) == getattr(alone.results, name)
         assert folded.times.folded_cells == 3
+
+
+def test_streams_cut_into_other_batches_do_not_share_a_batch() -> None:
+    """Mixed: 3 + 3 + 3 + 1 images; continual: 3 + 2 of one corruption, 3 + 2 of the other."""
+    changes = [{"scenario": scenario, "seed": seed} for scenario in ("mixed", "continual") for seed in (0, 1)]
+    shared = {"corruption": ("fog", "snow"), "images": 5, "batch_size": 3}
+    cells = [tiny_cell("tent", **shared, **change) for change in changes]
+    with pytest.raises(RuntimeError, match="batches of different sizes"):
+        run_cells([cells[0], cells[2]])
+    together = groups.make_groups([plan_cell(cell) for cell in cells], Execution(fold="always"))
+    assert [len(group) for group in together] == [2, 2]
+    for group in together:
+        for plan, folded in zip(group, run_group(group, lambda images: None, Execution()), strict=True):
+            alone = run_cells([plan.cell])[0]
+            assert (folded.correct == alone.correct).all()
+            assert folded.results.nll == pytest.approx(alone.results.nll, abs=1e-5)
+            assert folded.curves.position == alone.curves.position
+
+
+def test_rounding_above_one_does_not_change_the_calibration_error() -> None:
+    """The mixture of seven particles that are all sure sums to a little more than 1."""
+    log_probs = aggregate("probs", torch.tensor([[80.0, 0.0, 0.0], [2.0, 1.0, 0.0]]).expand(1, 7, 2, 3), {})[0]
+    assert log_probs.exp().max() > 1
+    tally = Tally(np.array([0, 0]), None, 3)
+    tally.add(log_probs, torch.zeros(2), torch.zeros(2))
+    assert tally.scores().ece == pytest.approx((1 - float(log_probs[1, 0].exp())) / 2, abs=1e-6)
+
+
+def test_reading_images_is_not_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of which reading takes a thousand seconds and every look at it one."""
+    now = itertools.count()
+    passed, batches = 0.0, Stream.batches
+
+    def read(stream: Stream) -> Iterator[Batch]:
+        nonlocal passed
+        for batch in batches(stream):
+            passed += 1000
+            yield batch
+
+    monkeypatch.setattr(Stream, "batches", read)
+    monkeypatch.setattr(run, "time", SimpleNamespace(perf_counter=lambda: passed + next(now)))
+    monkeypatch.setattr(run, "_FEED_BYTES", 1)
+    times = run_cells([tiny_cell("naive", images=24)])[0].times
+    assert passed == 24 * 1000
+    assert 24 <= times.wall_seconds < 100
+
+
+def test_the_failure_of_a_group_is_over_before_its_cells_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback that is still held keeps everything the group had in memory."""
+    held: list[object] = []
+
+    def fails_together(plans: Sequence[Plan], report: object, how: Execution) -> list[Record]:
+        held.append(sys.exc_info()[1])
+        if len(plans) > 1:
+            raise MemoryError
+        return []
+
+    monkeypatch.setattr(groups, "run_group", fails_together)
+    plans = tuple(plan_cell(tiny_cell("source", seed=seed)) for seed in (0, 1))
+    assert groups.attempt(plans, lambda images: None, Execution()) == []
+    assert held == [None, None, None]
+
+
+def test_the_formula_of_the_evidence_is_pinned_where_it_weighs(monkeypatch: pytest.MonkeyPatch) -> None:
+    equal, weighed = (plan_cell(tiny_cell("naive", aggregate=name)) for name in ("probs", "evidence"))
+    monkeypatch.setattr(evidence, "SHARPNESS", 19.0)
+    assert plan_cell(equal.cell).key == equal.key
+    assert plan_cell(weighed.cell).key != weighed.key
 
 
 def test_the_plan_knows_the_key_and_the_seed_changes_it() -> None:

@@ -25,6 +25,12 @@ def test_the_papers_own_data_and_protocol(tmp_path: Path) -> None:
         assert all(cell.options == {"diversity": {"scale": "literal"}} for cell in grads)
 
 
+def test_label_shift_on_imagenet_is_counted_in_draws(tmp_path: Path) -> None:
+    single, shifted = (block for block in RECIPE.blocks if block.backbone == "ViTBase-LN")
+    assert shifted.scenario == "label_shift"
+    assert shifted.images(Place(tmp_path)) == 2 * single.images(Place(tmp_path)) == 15 * 8 * 5 * 100_000
+
+
 def test_missing_weights_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"weights.resnet50_gn\.safetensors is missing"):
         Place(tmp_path).model("ResNet-50-GN")

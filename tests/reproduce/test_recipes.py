@@ -1,15 +1,19 @@
 """Every recipe, on the bundled data: that it runs, and that what it shows is what its records say."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.bench.networks import TINY
 
 from polytta.bench.benchmark import Options
+from polytta.bench.grid import Grid
+from polytta.bench.run import Execution
 from polytta.bench.store import read_records
 from polytta.reproduce.places import Place
 from polytta.reproduce.published import published_rows
-from polytta.reproduce.recipe import Outcome
+from polytta.reproduce.recipe import Outcome, RunGrid
 from polytta.reproduce.recipes import RECIPES
 from polytta.reproduce.recipes.watt import NOT_YET
 from polytta.reproduce.run import MARKDOWN, PAGE, reproduce
@@ -37,6 +41,31 @@ NAMES = [
 
 def run(name: str, folder: Path) -> Outcome:
     return reproduce(RECIPES[name], QUICK, folder, Options(jobs=1, progress=False, keep_data=False))
+
+
+@dataclass(frozen=True)
+class Twice:
+    """One row with two seeds, which would share a batch if it may."""
+
+    alone: bool
+    name: str = "twice"
+    shows: str = "nothing"
+    needs: str = "nothing"
+
+    def images(self, place: Place) -> int:
+        return 8
+
+    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+        grid = Grid(models=(TINY,), corruptions=("fog",), variants=("source",), seeds=(0, 1), images=4)
+        run_grid(grid, alone=self.alone)
+        return Outcome(())
+
+
+@pytest.mark.parametrize(("alone", "together"), [(False, 2), (True, 1)])
+def test_cells_whose_times_count_run_alone(alone: bool, together: int, tmp_path: Path) -> None:
+    options = Options(Execution(fold="always"), jobs=2, progress=False, keep_data=False)
+    reproduce(Twice(alone), QUICK, tmp_path, options)
+    assert {record.times.folded_cells for record in read_records(tmp_path)} == {together}
 
 
 def test_every_table_and_figure_has_a_recipe() -> None:

@@ -18,6 +18,13 @@ from torch import Tensor
 
 HORIZON = 500
 SHARPNESS = 20.0
+FORMULA = "2 H(mean) - mean H"
+"""Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
+
+
+def facts() -> dict[str, float | str]:
+    """What pins the weights, for records."""
+    return {"formula": FORMULA, "horizon": HORIZON, "sharpness": SHARPNESS}
 
 
 def begin(particles: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:

@@ -8,17 +8,21 @@ than one of twenty cases.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from polytta.bench.record import Record
+from polytta.bench.cell import Cell
+from polytta.bench.record import Record, canonical_json
 from polytta.errors import InputError
 
 CHANCE = 0.05
 # What says that two cells are the same place of a table; everything else may be what is compared.
 PLACE = ("model", "dataset", "corruption", "severity", "scenario", "variant", "seed")
+# A run may have several cells at one place; then these have to agree too.
+_FINER = (*PLACE, "batch_size", "images", "precision", "normalisation")
+_WHOLE = tuple(f.name for f in fields(Cell) if f.compare)
 # Known to differ, or told by another fact.
 _SKIPPED = ("cell.seed", "pins.settings.seed", "pins.stream.sha256", "pins.stream.spec.seed")
 # 97.5 % points of Student's t for 1 to 30 degrees of freedom (any table of it); beyond, the normal distribution's.
@@ -73,28 +77,32 @@ def compare(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
         pairs = [(a[0], b[0])]
         only_a = only_b = 0
     else:
-        left, right = ({_place(record): record for record in side} for side in (a, b))
-        shared = [place for place in left if place in right]
-        if not shared:
+        pairs = _partners(a, b)
+        if not pairs:
             raise InputError(f"A and B have no cell in common: none agrees in {', '.join(PLACE)}.")
-        pairs = [(left[place], right[place]) for place in shared]
-        only_a, only_b = len(left) - len(shared), len(right) - len(shared)
+        only_a, only_b = len(a) - len(pairs), len(b) - len(pairs)
     rows: dict[str, list[tuple[Record, Record]]] = {}
     for pair in pairs:
-        rows.setdefault(_row(*pair), []).append(pair)
-    return Comparison(_differences(pairs), {row: verdict(members) for row, members in rows.items()}, only_a, only_b)
+        rows.setdefault(canonical_json([_rest(record) for record in pair]), []).append(pair)
+    verdicts = {
+        name: verdict(members) for name, members in zip(_names(list(rows.values())), rows.values(), strict=True)
+    }
+    return Comparison(_differences(pairs), verdicts, only_a, only_b)
 
 
 def verdict(pairs: Sequence[tuple[Record, Record]]) -> Verdict:
     """One pair, or the pairs of several seeds."""
     left, right = (float(np.mean([one.results.accuracy for one in side])) for side in zip(*pairs, strict=True))
     if len(pairs) > 1:
-        gains = [b.results.accuracy - a.results.accuracy for a, b in pairs]
-        margin = _T[min(len(gains) - 1, len(_T)) - 1] * float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
-        gain = float(np.mean(gains))
-        return Verdict(left, right, gain, margin, abs(gain) <= margin, f"paired over {len(pairs)} seeds")
+        values = np.array([(a.results.accuracy, b.results.accuracy) for a, b in pairs])
+        gain = right - left
+        paired = all(_share_a_stream(a, b) for a, b in pairs)
+        spread = np.var(values[:, 1] - values[:, 0], ddof=1) if paired else np.var(values, axis=0, ddof=1).sum()
+        margin = _T[min(len(pairs) - 1, len(_T)) - 1] * math.sqrt(float(spread) / len(pairs))
+        how = f"paired over {len(pairs)} seeds" if paired else f"{len(pairs)} seeds, not paired: the streams differ"
+        return Verdict(left, right, gain, margin, abs(gain) <= margin, how)
     a, b = pairs[0]
-    if a.pins["stream"]["sha256"] == b.pins["stream"]["sha256"]:
+    if _share_a_stream(a, b):
         return _over_one_stream(a, b)
     shares = [(record.results.accuracy / 100, record.results.images) for record in (a, b)]
     margin = 196 * math.sqrt(sum(share * (1 - share) / count for share, count in shares))
@@ -174,12 +182,53 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _place(record: Record) -> tuple[Any, ...]:
-    return tuple(getattr(record.cell, name) for name in PLACE)
+def _share_a_stream(a: Record, b: Record) -> bool:
+    return bool(a.pins["stream"]["sha256"] == b.pins["stream"]["sha256"])
 
 
-def _row(a: Record, b: Record) -> str:
-    """What the pair is about, the seed aside; where the two sides call it differently, both."""
+def _partners(a: Sequence[Record], b: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """Pairs of records of the same cell, then of the same place; none where more than one could be meant."""
+    pairs: list[tuple[Record, Record]] = []
+    left, right = list(a), list(b)
+    for names in (_WHOLE, _FINER, PLACE):
+        ours, theirs = _by_place(left, names), _by_place(right, names)
+        found = [
+            (own[0], theirs[place][0])
+            for place, own in ours.items()
+            if len(own) == 1 and len(theirs.get(place, ())) == 1
+        ]
+        pairs += found
+        taken = {id(record) for pair in found for record in pair}
+        left, right = ([record for record in side if id(record) not in taken] for side in (left, right))
+    return pairs
+
+
+def _by_place(records: Sequence[Record], names: Sequence[str]) -> dict[str, list[Record]]:
+    places: dict[str, list[Record]] = {}
+    for record in records:
+        places.setdefault(canonical_json([getattr(record.cell, name) for name in names]), []).append(record)
+    return places
+
+
+def _rest(record: Record) -> dict[str, Any]:
+    """The cell, the seed aside."""
+    return {name: value for name, value in record.cell.to_dict().items() if name != "seed"}
+
+
+def _names(rows: Sequence[Sequence[tuple[Record, Record]]]) -> list[str]:
+    """What each row is about, the seed aside; where namesakes differ in settings, these too."""
+    first = [members[0] for members in rows]
+    words = [_words(*pair) for pair in first]
+    names = []
+    for (a, _), name in zip(first, words, strict=True):
+        namesakes = [_rest(other) for (other, _), same in zip(first, words, strict=True) if same == name]
+        apart = [f"{key}={_shown(value)}" for key, value in _rest(a).items() if any(n[key] != value for n in namesakes)]
+        names.append(f"{name} ({', '.join(apart)})" if apart else name)
+    return names
+
+
+def _words(a: Record, b: Record) -> str:
+    """Of both sides where they call it differently."""
     words = [record.cell.words.rpartition(" seed ")[0] for record in (a, b)]
     return words[0] if words[0] == words[1] else " | ".join(words)
 

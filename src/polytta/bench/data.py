@@ -19,6 +19,7 @@ from polytta.data.bundled import cifar10_subset_indices, load_cifar10_subset
 from polytta.data.corruptions import corrupt
 from polytta.data.datasets import (
     ArrayImages,
+    FileImages,
     ImageDataset,
     cifar10_c,
     cifar100_c,
@@ -38,6 +39,8 @@ from polytta.stream import SCENARIOS, LabelShift, Markov, Scenario, Stream, open
 BUNDLED = "bundled"
 CIFAR10 = "cifar10"
 CORRUPTION_SEED = 0
+# The published number of draws per class is for ImageNet.
+PUBLISHED_SHIFT_CLASSES = 1000
 
 # Published with their corruptions, and published as they are.
 CORRUPTED: dict[str, Callable[..., ImageDataset]] = {
@@ -86,13 +89,16 @@ def open_cell_stream(cell: Cell, cache_folder: str | None = None) -> Stream:
 def data_facts(stream: Stream) -> dict[str, Any]:
     """What pins the images themselves; the stream's own facts pin their order."""
     made_here = [domain for domain in stream.datasets if isinstance(domain, CorruptedImages)]
-    clean = made_here[0].clean if made_here else stream.datasets[0]
-    facts: dict[str, Any] = {"corrupted_here": bool(made_here)}
-    if isinstance(clean, ArrayImages) and (made_here or len(stream.datasets) == 1):
-        facts["clean_sha256" if made_here else "sha256"] = _content_hash(clean)
     if made_here:
-        facts.update(constants=made_here[0].constants, corruption_seed=CORRUPTION_SEED)
-    return facts
+        return {
+            "corrupted_here": True,
+            "clean_sha256": _content_hash(made_here[0].clean),
+            "constants": made_here[0].constants,
+            "corruption_seed": CORRUPTION_SEED,
+        }
+    arrays = [_content_hash(domain) for domain in stream.datasets if isinstance(domain, ArrayImages)]
+    files = [_files_hash(domain) for domain in stream.datasets if isinstance(domain, FileImages)]
+    return {"corrupted_here": False, "sha256": arrays, "files_sha256": files}
 
 
 def prepare(streams: Sequence[Stream]) -> None:
@@ -204,7 +210,9 @@ def _stream(
 def _spec(scenario: str, domains: Sequence[ImageDataset], batch_size: int, images: int | None, seed: int) -> Scenario:
     """The scenario with the grid's settings; ``images`` is of each domain whatever the scenario calls its length."""
     if scenario == "label_shift":
-        # As many draws as there are images, in equal shares; the published 100 are for a thousand classes.
+        if images is None and len(domains[0].classes) == PUBLISHED_SHIFT_CLASSES:
+            return LabelShift(batch_size=batch_size, seed=seed)
+        # As many draws as there are images, in equal shares.
         wanted, present = images or len(domains[0]), len(np.unique(domains[0].labels))
         return LabelShift(batch_size=batch_size, seed=seed, draws_per_class=max(1, wanted // present))
     if scenario == "markov":
@@ -258,4 +266,14 @@ def _clean(dataset: str, path: str | None) -> tuple[ArrayImages, NDArray[np.inte
 def _content_hash(images: ArrayImages) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(images.images).data)
     digest.update(images.labels.astype("<i4").tobytes())
+    return digest.hexdigest()
+
+
+@cache
+def _files_hash(images: FileImages) -> str:
+    """Over names, sizes and labels in their order: reading every file would take longer than many a benchmark."""
+    digest = hashlib.sha256(images.labels.astype("<i4").tobytes())
+    for number in range(len(images)):
+        path = images.paths[number]
+        digest.update(f"{path.relative_to(images.paths.folder).as_posix()}\0{path.stat().st_size}\n".encode())
     return digest.hexdigest()

@@ -50,15 +50,18 @@ def attempt(group: Group, report_progress: Callable[[int], object], how: Executi
     try:
         return list(run_group(group, report_progress, how))
     except Exception as error:
-        if len(group) > 1:
-            return [outcome for plan in group for outcome in attempt((plan,), report_progress, how)]
         sentence = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return [Failure(group[0].key, group[0].cell, sentence, traceback.format_exc())]
+        failure = Failure(group[0].key, group[0].cell, sentence, traceback.format_exc())
+    if len(group) == 1:
+        return [failure]
+    # Only now: as long as the error is being handled, its traceback keeps the memory of the whole group.
+    return [outcome for plan in group for outcome in attempt((plan,), report_progress, how)]
 
 
 def _shared(plan: Plan) -> str:
-    """Equal for cells that differ in stream, seed and learning rate alone, over equally long streams."""
+    """Equal for cells that differ in stream, seed and learning rate alone, over streams cut into equal batches."""
     cell = plan.cell.to_dict()
     for name in ("dataset", "corruption", "severity", "scenario", "images", "variant", "lr", "seed"):
         del cell[name]
-    return canonical_json([cell, plan.pins["model"], plan.images])
+    # A segment ends with a shorter batch, so equally long streams have equal batches only if their segments match.
+    return canonical_json([cell, plan.pins["model"], plan.images, plan.pins["stream"]["starts"]])

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import polytta
 from polytta import models
+from polytta.aggregate import evidence
 from polytta.bench.cell import Cell
 from polytta.bench.data import data_facts, open_cell_stream
 from polytta.bench.record import canonical_json, key_of
@@ -21,7 +22,7 @@ from polytta.models import SourceModel
 from polytta.stream import Stream
 
 PROTOCOL = (
-    "bench 1: one pass over the stream; each batch is predicted before it is learnt from; "
+    "bench 2: one pass over the stream; each batch is predicted before it is learnt from; "
     "a fresh source model for each cell; the same seed orders the stream and drives the adaptation"
 )
 # Where and how a cell runs does not change what it computes.
@@ -53,7 +54,7 @@ class Plan:
 
 
 def plan_cell(cell: Cell) -> Plan:
-    """The plan of a cell; reads no image that is not in memory anyway."""
+    """The plan of a cell; opens no image file."""
     stream = open_cell_stream(cell)
     source = source_model(cell)
     if len(stream.datasets[0].classes) > source.num_classes:
@@ -70,6 +71,7 @@ def plan_cell(cell: Cell) -> Plan:
             "settings": {**_resolved_settings(cell, source), "seed": cell.seed, "precision": cell.precision},
             "protocol": PROTOCOL,
             "data_origin": _origin(stream),
+            **({"evidence": evidence.facts()} if cell.aggregate == "evidence" else {}),
         },
     )
 

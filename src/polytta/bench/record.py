@@ -120,7 +120,7 @@ class Times:
     """What the run cost here. Of cells that ran folded into one batch, each has its share of the time.
 
     Attributes:
-        wall_seconds: prediction and learning, without loading.
+        wall_seconds: prediction and learning, without reading, preprocessing and moving images.
         images_per_second: of that.
         peak_memory_mb: most memory held: allocated on a CUDA device, of the process otherwise.
         started: date and time, UTC.
@@ -185,6 +185,9 @@ class Record:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"record: it is incomplete ({error}).") from error
+        seen, images = record.curves.position[-1:], record.results.images
+        if seen != (images,):
+            raise StateError(f"record: its curves end after {seen[0] if seen else 0} of {images} images.")
         if record.key != stored["key"]:
             raise StateError(f"record: its key is {stored['key']!r}, but its cell and pins have {record.key!r}.")
         return record

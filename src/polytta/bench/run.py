@@ -3,6 +3,7 @@
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import islice
@@ -72,6 +73,7 @@ def run_cells(
 def run_group(plans: Sequence[Plan], report_progress: Callable[[int], object], how: Execution) -> list[Record]:
     """Runs planned cells that fit into one group."""
     device = how.torch_device
+    _make_current(device)
     streams = [open_cell_stream(plan.cell, how.cache_folder) for plan in plans]
     prepare(streams)
     source = source_model(plans[0].cell, device)
@@ -82,19 +84,17 @@ def run_group(plans: Sequence[Plan], report_progress: Callable[[int], object], h
     most_held = max(1, _HELD_VALUES // (plans[0].cell.batch_size * source.num_classes * len(plans)))
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     _forget_peak_memory(device)
-    seconds, since = 0.0, time.perf_counter()
-    for x in _batches(streams, source, device):
+    clock = _Clock(device)
+    for x in _batches(streams, source, device, clock):
         log_probs = population.step(x)
         held.append((log_probs, *_spread(population, log_probs)))
         trajectory.after_step(x.shape[1])
         if len(held) == most_held:
-            seconds += _elapsed(since, device)
-            _count(held, tallies)
-            since = time.perf_counter()
+            with clock.stopped():
+                _count(held, tallies)
         report_progress(x.shape[0] * x.shape[1])
-    seconds += _elapsed(since, device)
     _count(held, tallies)
-    share = seconds / len(plans)
+    share = clock.seconds / len(plans)
     times = Times(share, plans[0].images / share, _peak_memory_mb(device), started, len(plans))
     environment = _environment(device, population)
     return [
@@ -127,22 +127,24 @@ def _record(
     )
 
 
-def _batches(streams: Sequence[Stream], source: SourceModel, device: str) -> Iterator[Tensor]:
+def _batches(streams: Sequence[Stream], source: SourceModel, device: str, clock: "_Clock") -> Iterator[Tensor]:
     """(G, B, C, H, W) preprocessed batches, the same place of every stream at once; made many at a time."""
-    # Streams of a group are equally long, so the last, shorter batch comes at the same place in all of them.
     readers = zip(*(stream.batches() for stream in streams), strict=True)
     size = source.preprocessing.size
     per_step = len(streams) * streams[0].spec.batch_size * 3 * size * size * 4
     steps = max(1, _FEED_BYTES // per_step)
     while True:
-        part = list(islice(readers, steps))
-        if not part:
-            return
-        images = [image for batches in part for batch in batches for image in batch.images]
-        ready = source.preprocessing(images).to(device)
+        with clock.stopped():
+            part = list(islice(readers, steps))
+            if not part:
+                return
+            images = [image for batches in part for batch in batches for image in batch.images]
+            ready = source.preprocessing(images).to(device)
         start = 0
         for batches in part:
             count = len(batches[0].images)
+            if any(len(batch.images) != count for batch in batches):
+                raise RuntimeError("streams of one group have batches of different sizes: labels would be mistaken")
             taken = ready[start : start + len(batches) * count]
             yield taken.unflatten(0, (len(batches), count))
             start += len(taken)
@@ -202,10 +204,33 @@ def _engine(name: str, device: str) -> str:
     return name if name != "auto" else "graph" if device.startswith("cuda") else "folded"
 
 
-def _elapsed(since: float, device: str) -> float:
-    if device.startswith("cuda"):
-        torch.cuda.synchronize(device)
-    return time.perf_counter() - since
+def _make_current(device: str) -> None:
+    """Lets what takes the current CUDA device (streams, events, Triton kernels) take the one the cell runs on."""
+    if torch.device(device).index is not None:
+        torch.cuda.set_device(device)
+
+
+class _Clock:
+    """Seconds of prediction and learning; first goes when the first images are there."""
+
+    def __init__(self, device: str) -> None:
+        self.seconds = 0.0
+        self._device = device
+        self._since: float | None = None
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While something else is done, once the device has done what it was told before."""
+        if self._since is not None:
+            self._synchronize()
+            self.seconds += time.perf_counter() - self._since
+        yield
+        self._synchronize()
+        self._since = time.perf_counter()
+
+    def _synchronize(self) -> None:
+        if self._device.startswith("cuda"):
+            torch.cuda.synchronize(self._device)
 
 
 def _forget_peak_memory(device: str) -> None:

@@ -57,7 +57,8 @@ class Tally:
     def add(self, log_probs: Tensor, entropy: Tensor, disagreement: Tensor) -> None:
         """Takes in the next images: (N, C) log-probabilities, and the particles' entropy and disagreement (N,)."""
         part = slice(self.seen, self.seen + len(log_probs))
-        labels, probs = self.labels[part], log_probs.exp()
+        # torchmetrics takes all of an update for logits if one probability is above 1, be it by rounding.
+        labels, probs = self.labels[part], log_probs.exp().clamp(max=1.0)
         top = probs.max(dim=1)
         self.correct[part] = (top.indices == labels).numpy()
         self.confidence[part] = top.values.numpy()

@@ -1,6 +1,5 @@
 """What a recipe is, and what comes out of one."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +9,12 @@ from polytta.report.page import Plot
 from polytta.report.tables import Matrix
 from polytta.reproduce.places import Place
 
-RunGrid = Callable[[Grid], list[Record]]
+
+class RunGrid(Protocol):
+    """Runs a grid and returns its records."""
+
+    def __call__(self, grid: Grid, *, alone: bool = False) -> list[Record]:
+        """``alone``: one cell at a time and nothing else beside it, so that its times are its own."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Runs a recipe into a folder: its records, which a second run finds, and measured beside published."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from polytta.bench.benchmark import Options, benchmark
@@ -24,8 +25,9 @@ def reproduce(recipe: Recipe, place: Place, folder: Path, options: Options) -> O
         # Models that are built by a function of their own look for their weights here, in every process.
         os.environ[ENVIRONMENT] = str(place.folder)
 
-    def run_grid(grid: Grid) -> list[Record]:
-        summary = benchmark(grid, folder, options)
+    def run_grid(grid: Grid, *, alone: bool = False) -> list[Record]:
+        how = replace(options, jobs=1, how=replace(options.how, fold="never")) if alone else options
+        summary = benchmark(grid, folder, how)
         if summary.failures:
             first = summary.failures[0]
             raise StateError(

@@ -25,6 +25,8 @@ IMAGES = {
     "waterbirds": 5_794,
     "imagenet-r": 30_000,
 }
+# Of ImageNet's thousand classes, 100 draws each, whatever the number of images.
+LABEL_SHIFT_IMAGES = {**IMAGES, "imagenet-c": 100_000}
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ class Block:
     def images(self, place: Place) -> int:
         """Images to adapt to in all."""
         streams = len(self.columns(place)) * len(self.rows) * len(place.seeds)
-        return streams * (place.images or IMAGES.get(self.dataset, 0))
+        sizes = LABEL_SHIFT_IMAGES if self.scenario == "label_shift" else IMAGES
+        return streams * (place.images or sizes.get(self.dataset, 0))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 from tests.bench.records import CELL
 
+from polytta.errors import InputError
 from polytta.report.bench.layout import accuracy_matrix, summary_matrix
 from polytta.report.bench.read import _text, _typed
 from polytta.report.bench.summary import Entry, Panel, panels
@@ -101,3 +103,18 @@ def test_models_and_scenarios_have_panels_of_their_own() -> None:
         entry("source", "fog", 0, 60.0, model="x"),
     ]
     assert [panel.fields["model"] for panel in panels([*entries(), *other])] == [CELL.model, CELL.model, "x"]
+
+
+def test_one_cell_twice_is_not_two_seeds() -> None:
+    again = replace(entry("tent", "fog", 1, 80.0), key="made with other weights")
+    with pytest.raises(InputError, match=r"made with other weights.*tent, fog, seed 1"):
+        panels([*entries(), again])
+
+
+def test_streams_over_other_corruptions_have_panels_of_their_own() -> None:
+    sets = [("fog", "snow"), ("fog", "frost")]
+    mixed = [entry("tent", "+".join(names), 0, 60.0, scenario="mixed") for names in sets]
+    found = panels(mixed)
+    assert {panel.fields["pooled"] for panel in found} == set(sets)
+    assert len({panel.anchor for panel in found}) == 2
+    assert len({panel.description for panel in found}) == 2

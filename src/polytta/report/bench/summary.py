@@ -10,11 +10,13 @@ from statistics import fmean, stdev
 from typing import Any
 
 from polytta.bench.grid import POOLED
-from polytta.data.corruption_names import CORRUPTIONS
+from polytta.data.corruption_names import COMMON_CORRUPTIONS, CORRUPTIONS
 from polytta.diversity import DIVERSIFIERS
+from polytta.errors import InputError
 from polytta.methods import METHODS
 
 PANEL_FIELDS = ("dataset", "model", "scenario", "severity", "batch_size", "images")
+ALL = "all"
 _NOT_SETTINGS = (*PANEL_FIELDS, "corruption", "seed", "variant")
 SCENARIO_NAMES = {
     "batch1": "batch size 1",
@@ -38,7 +40,7 @@ class Entry:
     @property
     def column(self) -> str:
         """The corruption, ``all`` for a stream of several, or ``clean``."""
-        return "all" if self.cell["scenario"] in POOLED else str(self.cell["corruption"] or "clean")
+        return ALL if self.cell["scenario"] in POOLED else str(self.cell["corruption"] or "clean")
 
     @property
     def corruptions(self) -> tuple[str, ...]:
@@ -106,7 +108,10 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """All rows that met the same model, data and scenario; the source row comes first."""
+    """All rows that met the same model, data and scenario; the source row comes first.
+
+    ``fields`` are those of ``PANEL_FIELDS``, and in ``pooled`` the corruptions of a stream that has several.
+    """
 
     fields: Mapping[str, Any]
     columns: tuple[str, ...]
@@ -118,6 +123,8 @@ class Panel:
         parts = [
             str(self.fields[name]) for name in ("model", "scenario", "dataset", "severity", "batch_size", "images")
         ]
+        if self.fields["pooled"] != COMMON_CORRUPTIONS:
+            parts += self.fields["pooled"]
         return "-".join(parts).replace("/", "-").replace("_", "-").lower()
 
     @property
@@ -131,8 +138,11 @@ class Panel:
         """What all its rows share."""
         f = self.fields
         severity = "" if f["severity"] is None else f", severity {f['severity']}"
+        common = f["pooled"] == COMMON_CORRUPTIONS
+        pooled = "" if not f["pooled"] or common else f" ({' + '.join(f['pooled'])})"
         return (
-            f"{f['dataset']}{severity}, batches of {f['batch_size']}, streams of {f['images']:,} images, {self.seeds}"
+            f"{f['dataset']}{severity}{pooled}, batches of {f['batch_size']}, streams of {f['images']:,} images, "
+            f"{self.seeds}"
         )
 
     @property
@@ -167,8 +177,12 @@ def panels(entries: Iterable[Entry]) -> tuple[Panel, ...]:
     """Sorts records into panels, rows and columns; the order they come in does not matter."""
     grouped: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in sorted(entries, key=lambda e: e.key):
-        grouped.setdefault(tuple(entry.cell[name] for name in PANEL_FIELDS), []).append(entry)
-    made = [_panel(dict(zip(PANEL_FIELDS, values, strict=True)), members) for values, members in grouped.items()]
+        pooled = entry.corruptions if entry.column == ALL else ()
+        grouped.setdefault((*(entry.cell[name] for name in PANEL_FIELDS), pooled), []).append(entry)
+    made = [
+        _panel(dict(zip((*PANEL_FIELDS, "pooled"), values, strict=True)), members)
+        for values, members in grouped.items()
+    ]
     scenarios = list(SCENARIO_NAMES)
     return tuple(
         sorted(
@@ -220,7 +234,13 @@ def _names(variants: Mapping[str, str], settings: Mapping[str, Mapping[str, Any]
 def _by_column(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:
     columns: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=lambda e: (e.cell["seed"], e.key)):
-        columns.setdefault(entry.column, []).append(entry)
+        members = columns.setdefault(entry.column, [])
+        if members and members[-1].cell["seed"] == entry.cell["seed"]:
+            raise InputError(
+                f"records: {members[-1].key} and {entry.key} are of one cell ({entry.cell['variant']}, {entry.column}, "
+                f"seed {entry.cell['seed']}), made with other weights, data or protocol; allowed is one."
+            )
+        members.append(entry)
     return {name: tuple(members) for name, members in columns.items()}
 
 

@@ -31,7 +31,7 @@ class Runtime:
 
     def run(self, place: Place, run_grid: RunGrid) -> Outcome:
         """One grid; seeds are repetitions."""
-        records = run_grid(BLOCK.grid(place))
+        records = run_grid(BLOCK.grid(place), alone=True)
         measured = {}
         for method, variant in ROWS.items():
             own = [record for record in records if record.cell.variant == variant]
