@@ -21,11 +21,11 @@ from polytta.bench.population import Population
 from polytta.bench.record import Record, Results, Times
 from polytta.bench.tally import Tally
 from polytta.bench.trajectory import Trajectory
-from polytta.demo.outcome import versions
 from polytta.methods.base import entropy
 from polytta.models import SourceModel
 from polytta.particles import choose_engine
 from polytta.stream import Stream
+from polytta.versions import versions
 
 PACKAGES = ("polytta", "torch", "numpy", "pillow", "torchmetrics")
 # Preprocessed images held at once, and predictions held before they are counted.

@@ -23,9 +23,10 @@ from typing import Any
 from polytta.bench.grid import Grid
 from polytta.bench.groups import Failure
 from polytta.bench.plan import Plan
-from polytta.bench.record import Record, canonical_json, write_whole
+from polytta.bench.record import Record, canonical_json
 from polytta.data.corruption_names import CORRUPTIONS
 from polytta.errors import InputError, PolyttaWarning, StateError
+from polytta.files import write_whole
 
 TABLE = "table.csv"
 PARQUET = "table.parquet"

@@ -4,8 +4,8 @@ import json
 import os
 from pathlib import Path
 
-from polytta.bench.record import write_whole
 from polytta.bench.store import TABLE, TIMES, tables_of
+from polytta.files import write_whole
 from polytta.report.bench.page import bench_page
 from polytta.report.bench.read import FACTS, read_folder
 from polytta.report.bench.results import results_markdown, tables_latex
