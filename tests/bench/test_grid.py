@@ -13,7 +13,7 @@ from polytta.optim import SGD
 
 TOML = """
 models = ["bundled/cifar10_vit_ln"]
-corruptions = ["fog", "clean"]
+corruptions = ["fog"]
 scenarios = ["batch1", "mixed"]
 variants = ["source", "mine"]
 seeds = [0, 1]
@@ -29,7 +29,7 @@ lr_spread = 0.5
 """
 YAML = """
 models: [bundled/cifar10_vit_ln]
-corruptions: [fog, clean]
+corruptions: [fog]
 scenarios: [batch1, mixed]
 variants: [source, mine]
 seeds: [0, 1]
@@ -133,6 +133,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         (Grid(seeds=()), "seeds"),
         (Grid(seeds=(-1,)), "-1"),
         (Grid(images=0), "images"),
+        (Grid(scenarios=("batch1", "mixed"), corruptions=("fog", "clean")), "'clean' for mixed"),
+        (Grid(datasets=("mine=a.npz", "mine=b.npz")), "'mine' with more than one file"),
+        (Grid(models=("timm/x=a.pth", "timm/x")), "'timm/x' with more than one file"),
         (Grid(variants=("a",), define={"a": {"speed": 1}}), "speed"),
         (Grid(variants=("a",), define={"a": {"method": 3}}), "method"),
         (Grid(variants=("a",), define={"a": {"method": {"name": "deyo", "plpd": 0.1}}}), "plpd"),

@@ -20,6 +20,7 @@ from polytta.bench.record import Record
 from polytta.bench.run import Execution, run_cells, run_group
 from polytta.bench.tally import Tally
 from polytta.bench.variants import VARIANTS, adapt_arguments, cell_fields
+from polytta.errors import InputError
 from polytta.stream import Batch, Stream
 
 MAY_DIFFER = ("environment", "times", "sha256")
@@ -211,6 +212,11 @@ def test_the_formula_of_the_evidence_is_pinned_where_it_weighs(monkeypatch: pyte
     monkeypatch.setattr(evidence, "SHARPNESS", 19.0)
     assert plan_cell(equal.cell).key == equal.key
     assert plan_cell(weighed.cell).key != weighed.key
+
+
+def test_one_cell_has_one_model() -> None:
+    with pytest.raises(InputError, match="mild over 2 corruptions"):
+        plan_cell(tiny_cell(scenario="mild", corruption=("fog", "snow")))
 
 
 def test_the_plan_knows_the_key_and_the_seed_changes_it() -> None:

@@ -1,4 +1,5 @@
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,16 @@ def test_a_grid_from_a_file_is_run_resumed_and_compared(tmp_path: Path, capsys: 
     first, second = sorted((tmp_path / "out/cells").iterdir())[:2]
     assert main(["compare", str(first), str(second)]) == 0
     assert "Accuracy, A | B" in capsys.readouterr().out
+
+
+def test_a_flag_wins_over_the_file_also_where_it_gives_the_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "grid.toml").write_text(f"seeds = [1, 2]\n{GRID}")
+    arguments = [f"--config={tmp_path / 'grid.toml'}", "--out", str(tmp_path / "out"), "--jobs", "1", "--seeds", "0"]
+    assert main(["bench", *arguments]) == 0
+    assert "2 cells run" in capsys.readouterr().out
+    assert json.loads((tmp_path / "out/grid.json").read_text())["seeds"] == [0]
 
 
 def test_the_exit_code_says_that_a_cell_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

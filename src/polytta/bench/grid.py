@@ -121,7 +121,7 @@ class Grid:
             yield {**stream, "corruption": None, "severity": None}
             return
         corrupted = tuple(name for name in self.corruptions if name != CLEAN)
-        if CLEAN in self.corruptions and scenario not in POOLED:
+        if CLEAN in self.corruptions:
             yield {**stream, "corruption": None, "severity": None}
         for severity in self.severities if corrupted else ():
             if scenario in POOLED:
@@ -143,6 +143,14 @@ class Grid:
             wrong = [value for value in getattr(self, axis) if value not in allowed]
             if wrong:
                 raise ConfigError(f"{axis}: got {wrong[0]!r}; allowed are {', '.join(map(str, allowed))}.")
+        pooled = [name for name in self.scenarios if name in POOLED]
+        if CLEAN in self.corruptions and pooled:
+            raise ConfigError(f"corruptions: got {CLEAN!r} for {pooled[0]}; allowed is a stream of corruptions alone.")
+        for axis in ("models", "datasets"):
+            names = [split_path(value)[0] for value in dict.fromkeys(getattr(self, axis))]
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise ConfigError(f"{axis}: got {twice[0]!r} with more than one file; allowed is one.")
         for name, value in (("images", self.images), ("batch_size", self.batch_size)):
             if value is not None and value < 1:
                 raise ConfigError(f"{name}: got {value}; allowed is at least 1.")

@@ -62,6 +62,11 @@ def plan_cell(cell: Cell) -> Plan:
             f"datasets: {cell.dataset} has {len(stream.datasets[0].classes)} classes; "
             f"{cell.model} tells {source.num_classes} apart."
         )
+    if stream.spec.reset == "segment" and len(stream.order.starts) > 1:
+        raise InputError(
+            f"scenarios: {cell.scenario} over {len(stream.order.starts)} corruptions asks for a fresh model at each; "
+            f"allowed is a cell for each corruption."
+        )
     return Plan(
         cell,
         {

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from polytta.bench.cell import Cell, listed, tupled
 from polytta.errors import StateError
+from polytta.files import write_whole
 
 FORMAT = "polytta-record-1"
 KEY_DIGITS = 24
@@ -227,18 +228,6 @@ def canonical_json(value: Any) -> str:
 def key_of(cell: Cell, pins: Mapping[str, Any]) -> str:
     """The key a record of this cell with these pins has, known before it is run."""
     return _sha256({"cell": cell.to_dict(), "pins": pins})[:KEY_DIGITS]
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that is, at any moment and after a power cut, the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The process is part of the name: two of them may write the same file at once.
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with beside.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    beside.replace(path)
 
 
 def _sha256(value: Any) -> str:

@@ -21,10 +21,11 @@ from polytta.bench.population import Population
 from polytta.bench.record import Record, Results, Times
 from polytta.bench.tally import Tally
 from polytta.bench.trajectory import Trajectory
-from polytta.demo.outcome import versions
 from polytta.methods.base import entropy
 from polytta.models import SourceModel
+from polytta.particles import choose_engine
 from polytta.stream import Stream
+from polytta.versions import versions
 
 PACKAGES = ("polytta", "torch", "numpy", "pillow", "torchmetrics")
 # Preprocessed images held at once, and predictions held before they are counted.
@@ -194,14 +195,9 @@ def _environment(device: str, population: Population) -> dict[str, object]:
     return {
         **versions(PACKAGES),
         "device": name,
-        "engine": _engine(population.adapted.config.engine, device),
+        "engine": choose_engine(population.adapted.config.engine, torch.device(device)).name,
         "threads": torch.get_num_threads(),
     }
-
-
-def _engine(name: str, device: str) -> str:
-    """What "auto" stands for (see ``polytta.adapt``)."""
-    return name if name != "auto" else "graph" if device.startswith("cuda") else "folded"
 
 
 def _make_current(device: str) -> None:

@@ -13,7 +13,7 @@ import csv
 import io
 import json
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,9 +23,10 @@ from typing import Any
 from polytta.bench.grid import Grid
 from polytta.bench.groups import Failure
 from polytta.bench.plan import Plan
-from polytta.bench.record import Record, canonical_json, write_whole
+from polytta.bench.record import Record, canonical_json
 from polytta.data.corruption_names import CORRUPTIONS
 from polytta.errors import InputError, PolyttaWarning, StateError
+from polytta.files import write_whole
 
 TABLE = "table.csv"
 PARQUET = "table.parquet"
@@ -71,10 +72,9 @@ class Store:
     def write_tables(self) -> list[Record]:
         """Makes the tables anew from the records, and returns these."""
         records = self.records()
-        rows = [_row(record) for record in records]
-        write_whole(self.folder / TABLE, _as_csv(rows))
-        write_whole(self.folder / TIMES, _as_csv([_cost(record) for record in records]))
-        _write_parquet(self.folder / PARQUET, rows)
+        for name, content in tables_of(records).items():
+            write_whole(self.folder / name, content)
+        _write_parquet(self.folder / PARQUET, [_row(record) for record in records])
         return records
 
     def _read(self, path: Path) -> Record | None:
@@ -99,6 +99,11 @@ def read_records(place: str | Path) -> list[Record]:
     return sorted((Record.read(file) for file in files), key=_place)
 
 
+def tables_of(records: Sequence[Record]) -> dict[str, bytes]:
+    """The tables of some records by the names of their files."""
+    return {TABLE: _as_csv(map(_row, records)), TIMES: _as_csv(map(_cost, records))}
+
+
 def _place(record: Record) -> tuple[Any, ...]:
     cell = record.cell
     numbers = tuple(CORRUPTIONS.index(name) for name in cell.corruptions)
@@ -110,7 +115,7 @@ def _row(record: Record) -> dict[str, Any]:
     results = vars(record.results)
     row: dict[str, Any] = {"key": record.key}
     for name, value in record.cell.to_dict().items():
-        row[name] = _flat(value)
+        row[name] = flat(value)
     row.update(data_origin=record.pins["data_origin"], stream_sha256=record.pins["stream"]["sha256"])
     row.update({name: value for name, value in results.items() if not isinstance(value, tuple | Mapping)})
     row["drift"] = sum(record.results.drift) / len(record.results.drift)
@@ -122,11 +127,12 @@ def _row(record: Record) -> dict[str, Any]:
 
 def _cost(record: Record) -> dict[str, Any]:
     cell = record.cell
-    named = {name: _flat(getattr(cell, name)) for name in ("model", "dataset", "corruption", "scenario", "variant")}
+    named = {name: flat(getattr(cell, name)) for name in ("model", "dataset", "corruption", "scenario", "variant")}
     return {"key": record.key, **named, "seed": cell.seed, **vars(record.times), **record.environment}
 
 
-def _flat(value: Any) -> Any:
+def flat(value: Any) -> Any:
+    """A value of a cell as one entry of a table; None and an empty mapping leave it empty."""
     if isinstance(value, Mapping):
         return canonical_json(value) if value else None
     return "+".join(map(str, value)) if isinstance(value, list | tuple) else value

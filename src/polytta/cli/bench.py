@@ -1,7 +1,9 @@
 """``polytta bench``."""
 
+import argparse
 import sys
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -48,19 +50,22 @@ class Bench:
         """Runs what is missing and says what came of it; exit code 1 when a cell failed."""
         how = Execution(self.device, self.engine, self.fold, self.fold_images)
         options = Options(how, self.jobs, self.runner, self.address, self.trackers, self.keep_data)
-        summary = benchmark(self._grid(), self.out, options)
+        summary = benchmark(self.grid, self.out, options)
         print(f"{_sentence(summary)} Table: {(self.out / 'table.csv').resolve()}")
         for failure in summary.failures:
             print(f"failed: {failure.cell.words}: {failure.sentence}", file=sys.stderr)
         return 1 if summary.failures else 0
 
-    def _grid(self) -> Grid:
-        if self.config is None:
-            return self.grid
-        given = {f.name: getattr(self.grid, f.name) for f in fields(Grid)}
-        default = Grid()
-        changed = {name: value for name, value in given.items() if value != getattr(default, name)}
-        return replace(read_grid(self.config), **changed)
+
+def from_file(arguments: Sequence[str]) -> Bench | None:
+    """The command with the grid of the file that --config names, if it names one."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--config", type=Path)
+    try:
+        file: Path | None = parser.parse_known_args(arguments)[0].config
+    except argparse.ArgumentError:  # it names nothing, which the parser of all flags will say
+        return None
+    return None if file is None else Bench(grid=read_grid(file), config=file)
 
 
 def _sentence(summary: Summary) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from polytta.cli.bench import Bench
+from polytta.cli.bench import Bench, from_file
 from polytta.cli.compare import Compare
 from polytta.cli.corrupt import Corrupt
 from polytta.cli.data import Data
@@ -32,13 +32,17 @@ Command = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
-    command: Demo | Bench | Compare | Report | Reproduce | Study | Perf | Corrupt | Data = tyro.cli(
-        Command,
-        prog="polytta",
-        description="Multi-hypothesis test-time adaptation of image classifiers.",
-        args=arguments,
-    )
+    given = sys.argv[1:] if arguments is None else arguments
     try:
+        # The settings of a file are defaults of the flags: so every flag that is given wins over it.
+        default = from_file(given[1:]) if given[:1] == ["bench"] else None
+        command: Demo | Bench | Compare | Report | Reproduce | Study | Perf | Corrupt | Data = tyro.cli(
+            Command,
+            prog="polytta",
+            description="Multi-hypothesis test-time adaptation of image classifiers.",
+            args=given,
+            default=default if default is not None else tyro.MISSING,
+        )
         return command.run() or 0
     except PolyttaError as error:
         print(f"polytta: {error}", file=sys.stderr)

@@ -8,7 +8,7 @@ import tyro
 
 from polytta.bench.cell import Cell
 from polytta.bench.data import split_path
-from polytta.bench.record import write_whole
+from polytta.files import write_whole
 from polytta.report.tables import as_text
 from polytta.study import landscape, underspecification
 from polytta.study.solutions import Solutions, find_solutions

@@ -1,9 +1,6 @@
 """What the demo found: predictions of every row on every corruption, and the measures taken from them."""
 
-import platform
-from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +9,7 @@ from numpy.typing import NDArray
 from polytta.demo.cell import CellResult
 from polytta.demo.settings import Row, Settings
 from polytta.report.calibration import calibration_error
+from polytta.versions import versions
 
 CellKey: TypeAlias = tuple[str, str]
 
@@ -100,15 +98,3 @@ class Outcome:
             "seconds": round(self.seconds, 1),
             "versions": versions(),
         }
-
-
-def versions(packages: Iterable[str] = ("polytta", "torch", "numpy", "pillow")) -> dict[str, str]:
-    """Versions a result depends on."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from polytta.demo.outcome import Outcome, Segment, versions
+from polytta.demo.outcome import Outcome, Segment
 from polytta.demo.settings import CORRUPTIONS_REASON, LEARNING_RATE_REASON
 from polytta.demo.table import demo_table
 from polytta.report.page import Example, Page, Plot, Verdict
 from polytta.report.plots import Bar, Curve, bars_svg, curves_svg
+from polytta.versions import versions
 
 EXAMPLES_PER_CORRUPTION = 6
 CAVEAT = (

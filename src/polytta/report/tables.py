@@ -1,6 +1,5 @@
 """One table, four ways to write it: text for the terminal, Markdown, LaTeX and HTML."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -116,12 +115,6 @@ def as_html(matrix: Matrix) -> str:
     kind = "dense stacked" if len(matrix.header) > 12 else "dense"
     table = f'<table class="{kind}"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
     return f'<div class="wide">{table}</div>'
-
-
-def best_of(values: Sequence[float | None]) -> float | None:
-    """The highest, or nothing."""
-    known = [value for value in values if value is not None]
-    return max(known) if known else None
 
 
 def _markdown_cell(value: Value) -> str:

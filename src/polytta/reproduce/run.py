@@ -7,9 +7,10 @@ from pathlib import Path
 from polytta.bench.benchmark import Options, benchmark
 from polytta.bench.grid import Grid
 from polytta.bench.plan import plan_cell
-from polytta.bench.record import Record, write_whole
+from polytta.bench.record import Record
 from polytta.data.datasets.roots import ENVIRONMENT
 from polytta.errors import StateError
+from polytta.files import write_whole
 from polytta.report.document import Section, figures, note, render_document
 from polytta.report.tables import as_html, as_markdown, as_text
 from polytta.reproduce.places import Place

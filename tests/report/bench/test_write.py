@@ -44,6 +44,16 @@ def test_tables_alone_give_the_same_results(folder: Path, tmp_path: Path) -> Non
     assert "<svg" in (kept / PAGE).read_text()  # costs need no records
 
 
+def test_tables_go_with_the_records_the_report_is_of(tmp_path: Path) -> None:
+    write_records(tmp_path / "bench", rows=("source",), seeds=(0,))
+    Store(tmp_path / "bench").write_tables()
+    write_records(tmp_path / "bench", rows=("source",), seeds=(1,))
+    write_report(tmp_path / "bench", tmp_path / "kept")
+    before = (tmp_path / "kept" / RESULTS).read_bytes()
+    write_report(tmp_path / "kept")
+    assert (tmp_path / "kept" / RESULTS).read_bytes() == before
+
+
 def test_results_say_what_was_measured(folder: Path) -> None:
     text = (folder / RESULTS).read_text()
     records = [json.loads(path.read_text()) for path in (folder / "cells").iterdir()]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from polytta.bench.cell import Cell
-from polytta.bench.record import Record, Results, Times, canonical_json
-from polytta.bench.store import TABLE, TIMES, read_records
+from polytta.bench.record import Record, Results, Times
+from polytta.bench.store import TABLE, TIMES, flat, read_records
 from polytta.errors import InputError
 from polytta.report.bench.pins import pinned_facts
 from polytta.report.bench.summary import Entry
@@ -91,8 +91,5 @@ def _number(text: str) -> float | None:
 
 def _text(value: Any) -> str:
     """As the table has it."""
-    if value is None:
-        return ""
-    if isinstance(value, Mapping):
-        return canonical_json(value) if value else ""
-    return "+".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    shown = flat(value)
+    return "" if shown is None else str(shown)

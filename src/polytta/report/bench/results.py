@@ -8,7 +8,8 @@ from polytta.report.tables import as_latex, as_markdown
 
 NOTE = (
     "Accuracy in percent of predictions made before learning from the image; mean ± sample standard deviation over "
-    "seeds, which also choose the images where a stream is a part of a dataset; best of each column in bold. Gains are "
+    "seeds, which also choose the images where a stream is a part of a dataset (in label shifts they order the classes "
+    "alone); best of each column in bold. Gains are "
     "in points: over the source model, and over the best row that adapts a single model. ECE (15 bins), "
     "NLL and Brier score: lower is better."
 )

@@ -4,8 +4,8 @@ import json
 import os
 from pathlib import Path
 
-from polytta.bench.record import write_whole
-from polytta.bench.store import TABLE, TIMES
+from polytta.bench.store import TABLE, TIMES, tables_of
+from polytta.files import write_whole
 from polytta.report.bench.page import bench_page
 from polytta.report.bench.read import FACTS, read_folder
 from polytta.report.bench.results import results_markdown, tables_latex
@@ -33,7 +33,9 @@ def write_report(folder: Path, out: Path | None = None) -> list[Path]:
         FACTS: (json.dumps(found.facts, indent=1, ensure_ascii=False) + "\n").encode(),
     }
     if where.resolve() != folder.resolve():
-        written.update({name: (folder / name).read_bytes() for name in (TABLE, TIMES) if (folder / name).is_file()})
+        # A table beside the records may be older than they are.
+        kept = {name: (folder / name).read_bytes() for name in (TABLE, TIMES) if (folder / name).is_file()}
+        written.update(tables_of(list(found.records.values())) if found.records else kept)
     for name, content in written.items():
         write_whole(where / name, content)
     return [where / name for name in written]
