@@ -14,7 +14,10 @@ def test_report_says_what_it_wrote(capsys: pytest.CaptureFixture[str], tmp_path:
     write_records(tmp_path, rows=("source",), corruptions=("fog",), seeds=(0,), images=2)
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "page")]) == 0
     written = [Path(line) for line in capsys.readouterr().out.splitlines()]
-    assert {path.name for path in written} == {"report.html", "results.md", "tables.tex", "facts.json"}
+    assert {path.name for path in written} == {
+        *("report.html", "results.md", "tables.tex"),
+        *("facts.json", "table.csv", "times.csv"),
+    }
     assert all(path.parent == tmp_path / "page" and path.is_file() for path in written)
 
 
