@@ -294,7 +294,7 @@ class Adapted(nn.Module):
     def _rules(self) -> Rules:
         c = self.config
         noise_keys = keys(c.noise_owners, len(c.views.transforms), self.theta.device)
-        return Rules(c.method, c.diversity, c.views, c.objective, c.populations or 1, noise_keys)
+        return Rules(c.method, c.diversity, c.views, c.lenses, c.objective, c.populations or 1, noise_keys)
 
     def _new_ledger(self) -> Ledger:
         c = self.config

@@ -24,6 +24,7 @@ from polytta.particles.targets import Patterns, choose_layers
 from polytta.persist import check_source, read
 from polytta.report import Totals
 from polytta.views import View, Views, resolve_views
+from polytta.views.lenses import Lenses, resolve_lenses
 
 
 def adapt(
@@ -35,6 +36,7 @@ def adapt(
     optimizer: OptimizerSpec | Sequence[OptimizerSpec] = "sgd",
     lr: float | Sequence[float] | None = None,
     views: str | Sequence[View] | Views = "none",
+    lenses: str | Sequence[View] | Lenses = "none",
     preset: str = "paper",
     aggregate: str = "probs",
     targets: Patterns = None,
@@ -62,6 +64,8 @@ def adapt(
         lr: learning rate, or one per particle (of one or of every population); None applies the public code's rule for
             the model and batch size.
         views: versions of the batch to learn from: a name, callables, or ``polytta.views.Views``.
+        lenses: how each particle looks at the images: "none" alike, "optics" as they are, from farther away, sharper,
+            mirrored, and from much farther away; or callables. Best with ``aggregate="evidence"``.
         preset: thresholds for methods given by name: "paper", or "official" for each method's own public code.
         aggregate: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how sure
             and how balanced their answers have been (``polytta.aggregate.evidence``).
@@ -123,6 +127,7 @@ def adapt(
         learning_rates=rates,
         lr_origin=origin,
         views=resolve_views(views),
+        lenses=resolve_lenses(lenses),
         aggregate=aggregate,
         layers=choose_layers(model, targets, exclude),
         engine=engine,
@@ -151,7 +156,7 @@ def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
     """
     tensors, header = read(Path(path))
     stored = dict(header["config"])
-    stand_ins = {"method": {"name": "source"}, "diversity": {"name": "none"}, "views": "none"}
+    stand_ins = {"method": {"name": "source"}, "diversity": {"name": "none"}, "views": "none", "lenses": "none"}
     stored.update({part: value for part, value in stand_ins.items() if part in changes})
     adapted = adapt(model, **{**arguments_from(stored), **changes})
     check_source(adapted, header, Path(path))

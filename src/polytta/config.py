@@ -14,6 +14,7 @@ from polytta.optim import OPTIMIZERS, Optimizer
 from polytta.optim.rule import lr_multipliers, reference_lr
 from polytta.particles.precision import Precision
 from polytta.views import VIEWS, Views
+from polytta.views.lenses import LENSES, Lenses
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Config:
         learning_rates: one per particle; None until the first batch when the reference rule decides.
         lr_origin: where the learning rates come from, in words.
         views: versions of the batch particles learn from.
+        lenses: how each particle looks at the images.
         aggregate: how K predictions become one.
         layers: names of the adapted norm layers.
         engine: "folded", "static", "graph", "loop", or "auto" for the best the device has.
@@ -50,6 +52,7 @@ class Config:
     learning_rates: tuple[float, ...] | None
     lr_origin: str
     views: Views
+    lenses: Lenses
     aggregate: str
     layers: tuple[str, ...]
     engine: str
@@ -96,6 +99,7 @@ class Config:
         plain["diversity"] = _encode(self.diversity, self.diversity.name)
         plain["optimizers"] = [_encode(optimizer, optimizer.name) for optimizer in self.optimizers]
         plain["views"] = next((name for name, views in VIEWS.items() if views == self.views), repr(self.views))
+        plain["lenses"] = next((name for name, lenses in LENSES.items() if lenses == self.lenses), repr(self.lenses))
         return plain
 
 
@@ -109,7 +113,8 @@ def arguments_from(stored: Mapping[str, Any]) -> dict[str, Any]:
             "diversity": _decode("diversity", stored["diversity"], DIVERSIFIERS),
             "optimizer": [_decode("optimizer", one, OPTIMIZERS) for one in stored["optimizers"]],
             "lr": rates if rates is None else list(rates),
-            "views": _stored_views(stored["views"]),
+            "views": _stored_name("views", stored["views"], VIEWS),
+            "lenses": _stored_name("lenses", stored["lenses"], LENSES),
             "aggregate": stored["aggregate"],
             "targets": [f"^{re.escape(name)}$" for name in stored["layers"]],
             "exclude": None,
@@ -159,7 +164,9 @@ def _decode(argument: str, stored: Mapping[str, Any], known: Mapping[str, type[A
     return known[name](**settings)
 
 
-def _stored_views(name: str) -> str:
-    if name not in VIEWS:
-        raise StateError("views: the state was made with views a file cannot hold; pass views= to polytta.load.")
+def _stored_name(argument: str, name: str, known: Mapping[str, Any]) -> str:
+    if name not in known:
+        raise StateError(
+            f"{argument}: the state was made with {argument} a file cannot hold; pass {argument}= to polytta.load."
+        )
     return name

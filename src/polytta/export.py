@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from polytta.aggregate import aggregate
 from polytta.errors import ConfigError
-from polytta.particles.folded import FoldedEngine, fold_batch
+from polytta.particles.folded import FoldedEngine
 from polytta.particles.probe import plain_attention
 from polytta.particles.sharing import share_structure, use_batch_statistics
+from polytta.views import View, unchanged
 
 if TYPE_CHECKING:
     from polytta.adapter import Adapted
@@ -29,6 +30,7 @@ class FrozenEnsemble(nn.Module):
         self.__dict__["engine"] = engine
         self.how = adapted.config.aggregate
         self.views = adapted.config.views
+        self.lenses = adapted.config.lenses
         self.register_buffer("theta", adapted.theta.detach().clone())
         for name, value in adapted.evidence.items():
             self.register_buffer(f"evidence_{name}", value.clone())
@@ -43,7 +45,20 @@ class FrozenEnsemble(nn.Module):
     def _logits(self, x: Tensor) -> Tensor:
         particles = self.theta.shape[0]
         with plain_attention():
-            return self.network(fold_batch(x, particles).flatten(0, 1)).unflatten(0, (particles, -1))
+            return self.network(self.lenses.of(x, particles).flatten(0, 1)).unflatten(0, (particles, -1))
+
+
+class ThroughLens(nn.Module):
+    """One particle's model behind its lens."""
+
+    def __init__(self, lens: View, network: nn.Module) -> None:
+        super().__init__()
+        self.lens = lens
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of what the particle sees."""
+        return self.network(self.lens(x))
 
 
 def require_one_population(adapted: "Adapted", what: str) -> None:
@@ -58,16 +73,18 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
     Args:
         adapted: the adapter; it is left as it is.
         which: "merged" averages the particles' parameters into one model, "best" takes the particle with the most
-            evidence, a number takes that particle, all three returning logits of the image as it is, without views;
+            evidence, a number takes that particle, each behind its own lens, all three returning logits without views;
             "ensemble" keeps all K folded into the batch and returns log-probabilities.
     """
     require_one_population(adapted, "freeze")
     if which == "ensemble":
         return FrozenEnsemble(adapted, adapted.folded_engine()).eval()
+    lens: View = unchanged
     if which == "merged":
         vector = adapted.theta.mean(dim=0)
     elif which == "best" or (isinstance(which, int) and 0 <= which < adapted.config.particles):
-        vector = adapted.theta[adapted.best() if which == "best" else which]
+        number = adapted.best() if which == "best" else which
+        vector, lens = adapted.theta[number], adapted.config.lenses.of_particle(number)
     else:
         last = adapted.config.particles - 1
         raise ConfigError(f"which: got {which!r}; allowed are 'merged', 'best', 'ensemble' or a particle 0..{last}.")
@@ -78,4 +95,4 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
         for name, value in adapted.layout.named(vector).items():
             layer, _, kind = name.rpartition(".")
             setattr(network.get_submodule(layer), kind, nn.Parameter(value.clone(), requires_grad=False))
-    return network
+    return network if lens is unchanged else ThroughLens(lens, network).eval()

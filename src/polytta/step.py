@@ -18,6 +18,7 @@ from polytta.methods.base import Method, Pass, Selection, any_selected
 from polytta.noise import Noise
 from polytta.particles import Engine
 from polytta.views import Views
+from polytta.views.lenses import Lenses
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Rules:
         method: the base method.
         diversifier: how particles interact.
         views: versions of the batch to learn from.
+        lenses: how each particle looks at them.
         objective: "scaled", or "literal" for the paper's 1/K.
         populations: G.
         noise_keys: (views, G·K) keys of the random numbers.
@@ -36,6 +38,7 @@ class Rules:
     method: Method
     diversifier: Diversifier
     views: Views
+    lenses: Lenses
     objective: Literal["scaled", "literal"]
     populations: int
     noise_keys: Tensor
@@ -86,8 +89,8 @@ class Step:
         made = []
         populations, batch = self.x.shape[:2]
         for view, images in enumerate(self.rules.views.of(self.x.flatten(0, 1), to_predict=not self.learns)):
-            own = images.unflatten(0, (populations, 1, batch))
-            folded = own.expand(-1, self.particles // populations, *own.shape[2:]).flatten(0, 1)
+            seen = self.rules.lenses.of(images, self.particles // populations)
+            folded = seen.unflatten(1, (populations, batch)).transpose(0, 1).flatten(0, 1)
             if self.learns and self.rules.diversifier.needs_input_gradient:
                 folded = folded.clone().requires_grad_()
             made.append(self._run(self.theta, folded, None, view))

@@ -21,4 +21,4 @@ def aggregate(name: str, logits: Tensor, observed: Mapping[str, Tensor]) -> Tens
     """Combines particles; ``observed`` is the evidence so far, empty before the first batch."""
     if name == "evidence" and observed:
         return evidence.combine(observed, logits)
-    return mean_logits(logits) if name == "logits" else mean_probs(logits)
+    return mean_probs(logits) if name == "probs" else mean_logits(logits)

@@ -1,13 +1,13 @@
 r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
 
-    sᵢ = 2 H(mean over the stream of pᵢ) - mean over the stream of H(pᵢ),   wᵢ ∝ exp(20 sᵢ / ln C),   p = Σ wᵢ pᵢ
+    sᵢ = 2 H(mean over the stream of pᵢ) - mean over the stream of H(pᵢ),   wᵢ ∝ exp(5 sᵢ / ln C),   p ∝ Π pᵢ^wᵢ
 
 The mutual information between images and particle i's answers, plus once more the entropy of its mean answer. A
-particle that has learnt nothing is unsure of single images and scores low; one that has collapsed onto few classes is
-sure of them but scores lower still. Balance counts twice because sureness is what every particle is trained to show:
-on the corruptions kept for tuning, plain mutual information trusted particles too long that were about to collapse.
-Equal weights let one collapsed particle of three spoil every answer. The scores cover about the last 500 images and
-never the batch they are used on.
+particle that has learnt nothing, or sees badly, is unsure of single images and scores low; one that has collapsed onto
+few classes is sure of them but scores lower still. Balance counts twice because sureness is what every particle is
+trained to show. The weighted geometric mean lets whoever is sure of *this* image speak louder, also where no particle
+is best over the whole stream, as in a mixture of shifts; probabilities count as at least 10⁻⁶, so that nobody has a
+veto. The scores cover about the last 1,000 images and never the batch they are used on.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,16 @@ from math import log
 import torch
 from torch import Tensor
 
-HORIZON = 500
-SHARPNESS = 20.0
-FORMULA = "2 H(mean) - mean H"
+HORIZON = 1000
+SHARPNESS = 5.0
+SMALLEST_PROB = 1e-6
+FORMULA = "2 H(mean) - mean H, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 
 
 def facts() -> dict[str, float | str]:
     """What pins the weights, for records."""
-    return {"formula": FORMULA, "horizon": HORIZON, "sharpness": SHARPNESS}
+    return {"formula": FORMULA, "horizon": HORIZON, "sharpness": SHARPNESS, "smallest_prob": SMALLEST_PROB}
 
 
 def begin(particles: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
@@ -57,7 +58,8 @@ def scores(state: Mapping[str, Tensor]) -> Tensor:
 
 
 def combine(state: Mapping[str, Tensor], logits: Tensor) -> Tensor:
-    """(..., B, C) log-probabilities of the weighted mixture, from (..., K, B, C) logits."""
+    """(..., B, C) log-probabilities of the weighted geometric mean, from (..., K, B, C) logits."""
     own = scores(state).reshape(logits.shape[:-2])
-    weights = (SHARPNESS * own / log(logits.shape[-1])).log_softmax(dim=-1).to(logits.dtype)
-    return (logits.log_softmax(dim=-1) + weights[..., None, None]).logsumexp(dim=-3)
+    weights = (SHARPNESS * own / log(logits.shape[-1])).softmax(dim=-1).to(logits.dtype)
+    told = logits.log_softmax(dim=-1).clamp(min=log(SMALLEST_PROB))
+    return (weights[..., None, None] * told).sum(dim=-3).log_softmax(dim=-1)

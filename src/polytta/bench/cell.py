@@ -30,6 +30,7 @@ class Cell:
         weight: strength of the interaction (lambda, or the bandwidth of SVGD); None means its default.
         optimizer: one, or one per particle.
         views: versions of a batch to learn from.
+        lenses: how each particle looks at the images.
         lr: learning rate, or one per particle; None means the reference rule.
         lr_span: factor between neighbouring particles' learning rates.
         aggregate: how K predictions become one.
@@ -56,6 +57,7 @@ class Cell:
     weight: float | str | None = None
     optimizer: str | tuple[str, ...] = "sgd"
     views: str = "none"
+    lenses: str = "none"
     lr: float | tuple[float, ...] | None = None
     lr_span: float | None = None
     aggregate: str = "probs"

@@ -33,11 +33,13 @@ VARIANTS: dict[str, Arguments] = {
     "grad_mixed": {"method": "deyo", "diversity": "grad", "optimizer": ["sgd", "adam", "adamw"]},
     "grad_flips": {"method": "deyo", "diversity": "grad", "views": "flips"},
     "source_mirror": {"method": "source", "particles": 1, "views": "mirror"},
+    "source_lenses": {"method": "source", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
+    "lenses": {"method": "deyo", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
 }
 
 # A cell has fields of its own for these, or the run decides them.
 _DECIDED_ELSEWHERE = ("model", "seed", "engine", "batch_size", "num_classes", "precision", "populations")
-_OWN_FIELDS = ("preset", "particles", "views", "lr", "lr_span", "aggregate")
+_OWN_FIELDS = ("preset", "particles", "views", "lenses", "lr", "lr_span", "aggregate")
 _ALLOWED = ("weight", *(name for name in inspect.signature(adapt).parameters if name not in _DECIDED_ELSEWHERE))
 
 
@@ -90,6 +92,7 @@ def adapt_arguments(cell: Cell) -> dict[str, Any]:
         "preset": cell.preset,
         "particles": cell.particles,
         "views": cell.views,
+        "lenses": cell.lenses,
         "lr": cell.lr,
         "lr_span": cell.lr_span,
         "aggregate": cell.aggregate,

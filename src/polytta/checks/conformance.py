@@ -149,7 +149,9 @@ def a_saved_stream_goes_on(case: Case) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.safetensors"
         part.save(path)
-        changes = {key: case.arguments[key] for key in ("method", "diversity", "views") if key in case.arguments}
+        changes = {
+            key: case.arguments[key] for key in ("method", "diversity", "views", "lenses") if key in case.arguments
+        }
         back = polytta.load(path, small_model(case.model), **changes)
     for x, wanted in zip(stream[half:], expected[half:], strict=True):
         assert torch.equal(back(x), wanted), "a resumed stream differs from an uninterrupted one"

@@ -91,8 +91,3 @@ def replace_everywhere(network: nn.Module, layer: nn.Module, stand_in: nn.Module
         for child, module in parent._modules.items():
             if module is layer:
                 parent._modules[child] = stand_in
-
-
-def fold_batch(x: Tensor, particles: int) -> Tensor:
-    """One batch seen by every particle: (B, ...) to (K, B, ...), without copying."""
-    return x.unsqueeze(0).expand(particles, *x.shape)

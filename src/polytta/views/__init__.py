@@ -4,7 +4,7 @@ With views V the loss of a particle is Σ_v ℓ(v(X); θ), each view forwarded, 
 Aug rows use V = {x, horizontal flip, vertical flip}). The first view is the batch as it came.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,26 +12,15 @@ import torch
 from torch import Tensor
 
 from polytta.errors import ConfigError
-from polytta.guard import require_images
-
-View = Callable[[Tensor], Tensor]
-
-
-def unchanged(x: Tensor) -> Tensor:
-    """The batch as it came."""
-    return x
-
-
-def horizontal_flip(x: Tensor) -> Tensor:
-    """Left and right exchanged."""
-    require_images("horizontal_flip", x)
-    return x.flip(-1)
-
-
-def vertical_flip(x: Tensor) -> Tensor:
-    """Top and bottom exchanged."""
-    require_images("vertical_flip", x)
-    return x.flip(-2)
+from polytta.views.transforms import View as View
+from polytta.views.transforms import farther as farther
+from polytta.views.transforms import horizontal_flip as horizontal_flip
+from polytta.views.transforms import look, require_views
+from polytta.views.transforms import much_farther as much_farther
+from polytta.views.transforms import sharper as sharper
+from polytta.views.transforms import softer as softer
+from polytta.views.transforms import unchanged as unchanged
+from polytta.views.transforms import vertical_flip as vertical_flip
 
 
 @dataclass(frozen=True)
@@ -48,21 +37,14 @@ class Views:
 
     def validate(self) -> None:
         """Raises ConfigError when there is nothing to see."""
-        if not self.transforms or not all(callable(view) for view in self.transforms):
-            raise ConfigError(f"views: got {self.transforms!r}; allowed is at least one callable.")
+        require_views("views", self.transforms)
         if self.predict not in ("first", "mean"):
             raise ConfigError(f"views: predict={self.predict!r}; allowed are 'first' and 'mean'.")
 
     def of(self, x: Tensor, *, to_predict: bool = False) -> list[Tensor]:
         """All views of a batch, or only those that a prediction needs."""
         wanted = self.transforms[:1] if to_predict and self.predict == "first" else self.transforms
-        made = [view(x) for view in wanted]
-        for view, image in zip(wanted, made, strict=True):
-            if image.shape != x.shape:
-                raise ConfigError(
-                    f"views: {view!r} turns {tuple(x.shape)} into {tuple(image.shape)}; allowed is the same shape."
-                )
-        return made
+        return look("views", wanted, x)
 
     def combine(self, logits: Sequence[Tensor]) -> Tensor:
         """(K, B, C) logits to predict from, given those of all views."""

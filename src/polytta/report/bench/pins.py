@@ -59,6 +59,7 @@ def _settings(record: Record) -> str:
         "optimizers": ", ".join(sorted({_named(dict(one)) for one in settings["optimizers"]})),
         "learning rates": "none" if rates is None else ", ".join(f"{rate:.4g}" for rate in rates),
         "views": settings["views"],
+        "lenses": settings["lenses"],
         "aggregate": settings["aggregate"],
         "layers": len(settings["layers"]),
         "statistics": settings["statistics"],

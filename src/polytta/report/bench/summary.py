@@ -72,13 +72,19 @@ class Row:
 
     @property
     def is_source(self) -> bool:
-        """Whether nothing adapts."""
-        return bool(self.settings["method"] == "source")
+        """Whether it is the model as it came, looking at the images as they come."""
+        looks = (self.settings.get("views", "none"), self.settings.get("lenses", "none"))
+        return not self.adapts and self.settings["particles"] == 1 and looks == ("none", "none")
+
+    @property
+    def adapts(self) -> bool:
+        """Whether anything is learnt."""
+        return bool(self.settings["method"] != "source")
 
     @property
     def is_single(self) -> bool:
         """Whether it adapts one model."""
-        return not self.is_source and self.settings["particles"] == 1
+        return self.adapts and self.settings["particles"] == 1
 
     def stat(self, column: str, measure: str = "accuracy") -> Stat | None:
         """Over seeds; None where the measure is missing."""
@@ -157,7 +163,7 @@ class Panel:
 
     @cached_property
     def source(self) -> Row | None:
-        """The row nothing adapts in."""
+        """The row of the model as it came."""
         return next((row for row in self.rows if row.is_source), None)
 
     @cached_property
@@ -253,5 +259,6 @@ def _row_order(row: Row) -> tuple[Any, ...]:
         diversities.index(s["diversity"]) if s["diversity"] in diversities else len(diversities),
         str(s.get("optimizer")) != "sgd",
         str(s.get("views")) != "none",
+        str(s.get("lenses")) != "none",
         row.name,
     )

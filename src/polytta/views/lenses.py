@@ -1,0 +1,75 @@
+r"""Lenses: each particle looks at the whole stream in its own way.
+
+    pᵢ = f(lensᵢ(x); θᵢ)
+
+What a shift did to the images is unknown: noise, which a look from farther away averages out, or blur, which a sharper
+look undoes. No single look is right for all of it, so every hypothesis keeps one of its own, learns through it, and
+``aggregate="evidence"`` finds out without labels which of them see well. Lenses are fixed beforehand and the same for
+every stream. Views (``polytta.views``) are another matter: versions of a batch that every particle learns from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from polytta.errors import ConfigError
+from polytta.views.transforms import (
+    View,
+    farther,
+    horizontal_flip,
+    look,
+    much_farther,
+    require_views,
+    sharper,
+    unchanged,
+)
+
+
+@dataclass(frozen=True)
+class Lenses:
+    """One way to look per particle; with more particles than lenses they start over.
+
+    Attributes:
+        transforms: callables (B, ...) -> (B, ...).
+    """
+
+    transforms: tuple[View, ...] = (unchanged,)
+
+    def validate(self) -> None:
+        """Raises ConfigError when there is nothing to see."""
+        require_views("lenses", self.transforms)
+
+    def of_particle(self, number: int) -> View:
+        """The lens of a particle."""
+        return self.transforms[number % len(self.transforms)]
+
+    def of(self, x: Tensor, particles: int) -> Tensor:
+        """(K, B, ...) what each particle sees; without copying when all see the same."""
+        seen = look("lenses", self.transforms[:particles], x)
+        if len(seen) == 1:
+            return seen[0].unsqueeze(0).expand(particles, *x.shape)
+        return torch.stack([seen[number % len(seen)] for number in range(particles)])
+
+
+LENSES: dict[str, Lenses] = {
+    "none": Lenses(),
+    "optics": Lenses((unchanged, farther, sharper, horizontal_flip, much_farther)),
+}
+
+
+def resolve_lenses(spec: str | Sequence[View] | Lenses) -> Lenses:
+    """Lenses from a name, a list of callables, or an object."""
+    if isinstance(spec, str) and spec in LENSES:
+        resolved = LENSES[spec]
+    elif isinstance(spec, Lenses):
+        resolved = spec
+    elif isinstance(spec, Sequence) and not isinstance(spec, str):
+        resolved = Lenses(tuple(spec))
+    else:
+        raise ConfigError(
+            f"lenses: got {spec!r}; allowed are {sorted(LENSES)}, callables, or polytta.views.lenses.Lenses."
+        )
+    resolved.validate()
+    return resolved

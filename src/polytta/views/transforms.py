@@ -1,0 +1,76 @@
+"""Ways to look at a batch of images: callables (B, ...) -> (B, ...) that treat every image alike."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from polytta.errors import ConfigError
+from polytta.guard import require_images
+
+View = Callable[[Tensor], Tensor]
+
+
+def unchanged(x: Tensor) -> Tensor:
+    """The batch as it came."""
+    return x
+
+
+def horizontal_flip(x: Tensor) -> Tensor:
+    """Left and right exchanged."""
+    require_images("horizontal_flip", x)
+    return x.flip(-1)
+
+
+def vertical_flip(x: Tensor) -> Tensor:
+    """Top and bottom exchanged."""
+    require_images("vertical_flip", x)
+    return x.flip(-2)
+
+
+def farther(x: Tensor, scale: float = 7 / 8) -> Tensor:
+    """As from farther away: smaller, its border repeated around it. Averages fine noise away."""
+    require_images("farther", x)
+    size = [max(1, round(side * scale)) for side in x.shape[-2:]]
+    small = functional.interpolate(x, size=size, mode="bilinear", antialias=True, align_corners=False)
+    rows, columns = x.shape[-2] - size[0], x.shape[-1] - size[1]
+    around = (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)
+    return functional.pad(small, around, mode="replicate")
+
+
+def much_farther(x: Tensor) -> Tensor:
+    """``farther``, to three quarters of the size."""
+    return farther(x, 3 / 4)
+
+
+def softer(x: Tensor) -> Tensor:
+    """Each pixel averaged with its neighbours, by a 3 x 3 binomial kernel."""
+    require_images("softer", x)
+    channels = x.shape[1]
+    line = torch.tensor([0.25, 0.5, 0.25], dtype=x.dtype, device=x.device)
+    kernel = torch.outer(line, line).expand(channels, 1, 3, 3)
+    return functional.conv2d(functional.pad(x, (1, 1, 1, 1), mode="replicate"), kernel, groups=channels)
+
+
+def sharper(x: Tensor) -> Tensor:
+    """What ``softer`` would take away, added once more: an unsharp mask."""
+    return 2 * x - softer(x)
+
+
+def require_views(argument: str, transforms: Sequence[object]) -> None:
+    """Raises ConfigError when there is nothing to see."""
+    if not transforms or not all(callable(one) for one in transforms):
+        raise ConfigError(f"{argument}: got {transforms!r}; allowed is at least one callable.")
+
+
+def look(argument: str, transforms: Sequence[View], x: Tensor) -> list[Tensor]:
+    """The batch through every one of them."""
+    seen = [transform(x) for transform in transforms]
+    for transform, image in zip(transforms, seen, strict=True):
+        if image.shape != x.shape:
+            raise ConfigError(
+                f"{argument}: {transform!r} turns {tuple(x.shape)} into {tuple(image.shape)}; "
+                "allowed is the same shape."
+            )
+    return seen

@@ -1,0 +1,127 @@
+"""Every particle sees the stream through its own lens, and nothing else about it changes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import polytta
+from polytta.checks import CHECKS, Case
+from polytta.checks.networks import small_model, small_stream
+from polytta.data.bundled import load_cifar10_subset
+from polytta.data.corruptions import corrupt
+from polytta.errors import ConfigError, StateError
+from polytta.methods import DeYO, Tent
+from polytta.models import create
+from polytta.views import farther, horizontal_flip, sharper, unchanged
+from polytta.views.lenses import LENSES, Lenses
+
+OPTICS = LENSES["optics"].transforms
+EAGER = DeYO(entropy_threshold=0.9, plpd_threshold=-0.2)
+ARGUMENTS = {"particles": 5, "lr": 0.02, "exclude": None, "lr_spread": 0.0}
+
+
+@pytest.mark.parametrize("engine", ["loop", "folded", "static"])
+def test_a_particle_is_what_it_would_be_alone_on_what_it_sees(engine: str) -> None:
+    together = polytta.adapt(small_model("group"), Tent(), lenses="optics", engine=engine, **ARGUMENTS)
+    alone = [polytta.adapt(small_model("group"), Tent(), **{**ARGUMENTS, "particles": 1}) for _ in OPTICS]
+    for x in small_stream(4, 3):
+        each = together.particles_log_probs(x)
+        together(x)
+        for place, (adapted, lens) in enumerate(zip(alone, OPTICS, strict=True)):
+            assert torch.allclose(adapted(lens(x)), each[place], atol=1e-9)
+            assert torch.allclose(adapted.theta[0], together.theta[place], atol=1e-9)
+    assert len({float(row.sum()) for row in together.theta}) == 5
+
+
+def test_populations_look_as_separate_runs_do() -> None:
+    arguments = {"lenses": [unchanged, sharper], "views": "mirror", "particles": 3, "aggregate": "evidence"}
+    together = polytta.adapt(small_model("layer"), EAGER, populations=2, seed=[3, 4], lr=0.01, **arguments)
+    apart = [polytta.adapt(small_model("layer"), EAGER, seed=seed, lr=0.01, **arguments) for seed in (3, 4)]
+    for batches in zip(small_stream(4, 3, seed=3), small_stream(4, 3, seed=4), strict=True):
+        got = together(torch.stack(batches))
+        for place, (adapted, x) in enumerate(zip(apart, batches, strict=True)):
+            assert torch.allclose(got[place], adapted(x), atol=1e-9)
+
+
+@pytest.mark.parametrize("model", ["batch", "group", "layer"])
+def test_lenses_conform(model: str) -> None:
+    case = Case(model, batch=4, steps=3, arguments={"method": EAGER, "particles": 5, "lenses": "optics"})
+    for check in CHECKS:
+        if check.__name__ not in ("independent_particles_equal_single_ones", "equal_particles_stay_equal"):
+            check(case)
+
+
+def test_more_particles_than_lenses_start_over() -> None:
+    lenses = Lenses((unchanged, horizontal_flip))
+    seen = lenses.of(torch.arange(6.0).reshape(1, 1, 2, 3), 3)
+    assert seen.shape == (3, 1, 1, 2, 3)
+    assert torch.equal(seen[0], seen[2])
+    assert torch.equal(seen[1], seen[0].flip(-1))
+    assert lenses.of_particle(3) is horizontal_flip
+
+
+def test_frozen_particles_keep_their_lens() -> None:
+    adapted = polytta.adapt(small_model("group"), Tent(), lenses="optics", aggregate="evidence", **ARGUMENTS)
+    for x in small_stream(3, 6):
+        adapted(x)
+    x = small_stream(1, 6, seed=4)[0]
+    assert torch.allclose(adapted.freeze("ensemble")(x), adapted.predict(x))
+    each = adapted.particles_log_probs(x)
+    for number in range(5):
+        assert torch.allclose(adapted.freeze(number)(x).log_softmax(1), each[number])
+    batch = torch.export.Dim("batch", min=2, max=64)
+    for which in (2, "ensemble"):
+        module = adapted.freeze(which)
+        exported = torch.export.export(module, (x,), dynamic_shapes=({0: batch},))
+        assert torch.allclose(exported.module()(x[:4]), module(x[:4]))
+
+
+def test_a_state_file_holds_named_lenses_only(tmp_path: Path) -> None:
+    model = small_model("group")
+    named = polytta.adapt(model, Tent(), lenses="optics", **ARGUMENTS)
+    named(small_stream(1, 4)[0])
+    named.save(tmp_path / "named")
+    assert polytta.load(tmp_path / "named", model).config.lenses == LENSES["optics"]
+    own = polytta.adapt(model, Tent(), lenses=[unchanged, torch.neg], **ARGUMENTS)
+    own.save(tmp_path / "own")
+    with pytest.raises(StateError, match=r"pass lenses= to polytta\.load"):
+        polytta.load(tmp_path / "own", model)
+    assert polytta.load(tmp_path / "own", model, lenses=[unchanged, torch.neg]).config.lenses.transforms[1] is torch.neg
+
+
+@pytest.mark.parametrize("lenses", ["glasses", [], [3], 5])
+def test_bad_lenses_get_one_clear_sentence(lenses: object) -> None:
+    with pytest.raises(ConfigError, match=r"lenses: got .* allowed"):
+        polytta.adapt(small_model("group"), lenses=lenses)
+    cropping = polytta.adapt(small_model("group"), lenses=[unchanged, lambda x: x[..., :4]])
+    with pytest.raises(ConfigError, match=r"lenses: .* allowed is the same shape"):
+        cropping(small_stream(1, 2)[0])
+
+
+def test_lenses_with_evidence_see_through_noise() -> None:
+    """What they are for, on real images: nothing is learnt, only looked at in five ways and weighed without labels."""
+    subset = load_cifar10_subset()
+    ids = range(0, 2000, 20)
+    images, labels = subset.images[::20], torch.as_tensor(subset.labels[::20])
+    noisy = corrupt(images, "speckle_noise", 5, constants="cifar", ids=ids, seed=0)
+    made = create("bundled/cifar10_resnet_gn")
+    x = made.preprocessing(list(noisy))
+    plain = polytta.adapt(made.module, "source", particles=1)
+    lenses = polytta.adapt(made.module, "source", particles=5, lenses="optics", aggregate="evidence")
+    right = [
+        float((torch.cat([adapted(batch) for batch in x.split(10)]).argmax(1) == labels).float().mean())
+        for adapted in (plain, lenses)
+    ]
+    assert right[1] > right[0] + 0.1, right
+    assert lenses.best() != 0, "noise is seen through best from farther away"
+
+
+def test_farther_makes_smaller_and_keeps_what_is_flat() -> None:
+    flat = torch.full((2, 3, 9, 32), 0.3, dtype=torch.float64)
+    assert torch.allclose(farther(flat), flat)
+    ramp = torch.linspace(0, 1, 32, dtype=torch.float64).expand(1, 1, 32, 32)
+    row = farther(ramp)[0, 0, 16, 6:27]  # three periods of seven pixels for eight
+    assert float(row[-1] - row[0]) / 20 == pytest.approx(8 / 7 / 31, rel=0.01)
+    noise = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    assert float(farther(noise).std()) < 0.8 * float(noise.std())
