@@ -1,15 +1,16 @@
 """What a faster trunk costs in accuracy: bundled models on the bundled images, all corruptions, on a GPU.
 
-    python benchmarks/precision.py [--images 1000] [--severity 3] [--models NAME ...]
+    python benchmarks/precision.py [--images 1000] [--severity 3] [--seeds 3] [--models NAME ...]
 
-DeYO with three particles and Grad, at the learning rate that ``polytta demo`` was tuned to. The fifteen corruptions run
-as fifteen populations of one batch. Prints a Markdown table.
+DeYO with three particles and Grad, at the learning rate that ``polytta demo`` was tuned to. All corruptions and seeds
+(of the order of the stream and of the random numbers) run as populations of one batch. Prints a Markdown table; a
+spread is the standard deviation over seeds.
 """
 
 import argparse
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from statistics import fmean
+from statistics import fmean, stdev
 
 import numpy as np
 import torch
@@ -29,31 +30,39 @@ def corrupted(name: str, severity: int, images: np.ndarray, ids: np.ndarray) -> 
     return corrupt(images, name, severity, constants="cifar", ids=ids, seed=0)
 
 
-def accuracy(model: str, batch: int, precision: str, streams: torch.Tensor, labels: torch.Tensor) -> list[float]:
-    """Percent right on each corruption; ``streams`` is (15, N, 3, 32, 32)."""
+def accuracy(
+    model: str, batch: int, precision: str, streams: torch.Tensor, labels: torch.Tensor, seeds: int
+) -> np.ndarray:
+    """(seeds, 15) percent right; ``streams`` is (15, N, 3, 32, 32)."""
     source = create(f"bundled/{model}").module.cuda()
+    corruptions, images = streams.shape[:2]
     adapted = polytta.adapt(
         source,
         "source" if precision == "source" else "deyo",
         particles=1 if precision == "source" else 3,
         diversity="none" if precision == "source" else "grad",
         lr=LEARNING_RATE,
-        populations=len(streams),
+        populations=seeds * corruptions,
+        seed=[seed for seed in range(seeds) for _ in range(corruptions)],
         precision="fp32" if precision == "source" else precision,
         batch_size=batch,
     )
-    right = torch.zeros(len(streams), device="cuda")
-    steps = range(0, streams.shape[1], batch)
-    for start in tqdm(steps, desc=f"{model} {precision}", leave=False):
-        x = streams[:, start : start + batch].cuda()
-        right += (adapted(x).argmax(dim=-1) == labels[start : start + batch].cuda()).sum(dim=1)
-    return (100 * right / streams.shape[1]).tolist()
+    orders = torch.stack([torch.randperm(images, generator=torch.Generator().manual_seed(s)) for s in range(seeds)])
+    streams, labels, orders = streams.cuda(), labels.cuda(), orders.cuda()
+    right = torch.zeros(seeds, corruptions, device="cuda")
+    for start in tqdm(range(0, images, batch), desc=f"{model} {precision}", leave=False):
+        chosen = orders[:, start : start + batch]
+        x = streams[:, chosen].transpose(0, 1).flatten(0, 1)
+        answers = adapted(x).argmax(dim=-1).unflatten(0, (seeds, corruptions))
+        right += (answers == labels[chosen].unsqueeze(1)).sum(dim=2)
+    return (100 * right / images).cpu().numpy()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--severity", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     options = parser.parse_args()
     clean = load_cifar10_subset()
@@ -70,12 +79,18 @@ def main() -> None:
         batch = MODELS[model]
         preprocessing = create(f"bundled/{model}").preprocessing
         streams = torch.stack([preprocessing(list(corrupted_images)) for corrupted_images in pixels])
-        found = {p: accuracy(model, batch, p, streams, labels) for p in ("source", "fp32", "tf32", "bf16")}
-        means = {name: fmean(values) for name, values in found.items()}
-        worst = max(abs(a - b) for a, b in zip(found["bf16"], found["fp32"], strict=True))
-        cells = " | ".join(f"{means[p]:.2f}" for p in ("source", "fp32", "tf32", "bf16"))
-        gaps = " | ".join(f"{means[p] - means['fp32']:+.2f}" for p in ("tf32", "bf16"))
+        found = {
+            p: accuracy(model, batch, p, streams, labels, options.seeds) for p in ("source", "fp32", "tf32", "bf16")
+        }
+        cells = " | ".join(f"{values.mean():.2f}" for values in found.values())
+        gaps = " | ".join(spread((found[p] - found["fp32"]).mean(axis=1)) for p in ("tf32", "bf16"))
+        worst = np.abs((found["bf16"] - found["fp32"]).mean(axis=0)).max()
         print(f"| {model} | {batch} | {cells} | {gaps} | {worst:.1f} |", flush=True)
+
+
+def spread(differences: np.ndarray) -> str:
+    own = [float(value) for value in differences]
+    return f"{fmean(own):+.2f}" + (f" ± {stdev(own):.2f}" if len(own) > 1 else "")
 
 
 if __name__ == "__main__":

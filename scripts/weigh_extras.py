@@ -1,67 +1,109 @@
-"""What populations that span learning rates would have answered, from the predictions ``search_extras.py`` saved.
+"""What populations of lenses would have answered, from the predictions ``search_extras.py`` saved.
 
     python scripts/weigh_extras.py FOLDER
 
-Particles of rate 0 are the source model. Without interaction a particle is the same alone or in a population, so its
-saved predictions are those it would have made; only their weights are worked out here, image by image, with the
-package's own evidence.
+Without interaction a particle is the same alone or in a population, so its saved predictions are those it would have
+made; only their weights are worked out here, batch by batch, with the package's own evidence. Every line has percent
+right for each model and scenario, and how far the worst of the four corruptions is above the source model.
 """
 
 import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from polytta.aggregate import evidence, mean_probs
+from polytta.aggregate import evidence, mean_logits, mean_probs
 
-MODELS = ("cifar10_resnet_gn", "cifar10_vit_ln")
-POPULATIONS = {
-    "0, 9e-5": [2],
-    "0, 3e-5, 9e-5": [1, 2],
-    "0, 3e-5, 9e-5, 2.7e-4": [1, 2, 3],
-    "0, 3e-5, 9e-5, 8.1e-4": [1, 2, 4],
-    "0, 1e-5, 9e-5, 8.1e-4": [0, 2, 4],
-    "0, 1e-5 ... 2.4e-3": [0, 1, 2, 3, 4, 5],
+SCENARIOS = {"batch1": 1, "mixed": 64, "label_shift": 64}
+OPTICS = ("unchanged", "farther", "sharper", "mirror", "much farther")
+POPULATIONS: dict[str, Sequence[str]] = {
+    "unchanged, mirror": ("unchanged", "mirror"),
+    "the first three of optics": OPTICS[:3],
+    "optics without mirror": [name for name in OPTICS if name != "mirror"],
+    "**optics**": OPTICS,
+    "optics, closer": (*OPTICS, "closer"),
+    "optics, harder": (*OPTICS, "harder"),
+    "optics, softer": (*OPTICS, "softer"),
 }
+# Which of the saved rates each model's particles learn with (their numbers, at batch 1 and at batch 64 alike).
+RATES = {"cifar10_resnet_gn": 2, "cifar10_vit_ln": 1}
+Weighing = Callable[[Tensor, int], Tensor]
 
 
-def load(folder: Path, model: str, method: str) -> tuple[Tensor, Tensor]:
-    stored = np.load(folder / f"{model}-batch1-{method}.npz")
-    return torch.from_numpy(stored["log_probs"]).float(), torch.from_numpy(stored["labels"])
+@dataclass(frozen=True)
+class Run:
+    """Saved predictions of one model in one scenario: (lenses, rates, streams, images, classes)."""
+
+    model: str
+    batch: int
+    lenses: list[str]
+    log_probs: Tensor
+    labels: Tensor
+    domains: Tensor
+
+    def population(self, lenses: Sequence[str], rate: int) -> Tensor:
+        """(streams, K, images, classes)."""
+        return torch.stack([self.log_probs[self.lenses.index(name), rate] for name in lenses], dim=1)
+
+    def percent(self, answers: Tensor) -> Tensor:
+        """Right answers per corruption."""
+        right = (answers.argmax(dim=-1) == self.labels).float()
+        return torch.stack([100 * right[self.domains == number].mean() for number in self.domains.unique()])
 
 
-def weighted(log_probs: Tensor) -> Tensor:
-    """(images, classes) answers of the particles (K, images, classes), each image weighted by what came before it."""
-    state = evidence.begin(log_probs.shape[0], log_probs.shape[2], log_probs)
+def load(folder: Path, model: str, scenario: str) -> Run:
+    stored = np.load(folder / f"{model}-{scenario}.npz")
+    tensors = [torch.from_numpy(stored[name]) for name in ("log_probs", "labels", "domains")]
+    return Run(model, SCENARIOS[scenario], list(stored["lenses"]), tensors[0].float(), *tensors[1:])
+
+
+def weighted(log_probs: Tensor, batch: int) -> Tensor:
+    """(streams, images, classes) answers, each batch weighed by what came before it."""
+    streams, particles, images, classes = log_probs.shape
+    state = evidence.begin(streams * particles, classes, log_probs)
     answers = []
-    for place in range(log_probs.shape[1]):
-        own = log_probs[:, place : place + 1]
-        answers.append(evidence.combine(state, own)[0] if place else mean_probs(own)[0])
-        state = evidence.observe(state, own)
-    return torch.stack(answers)
+    for start in range(0, images, batch):
+        own = log_probs[:, :, start : start + batch]
+        answers.append(evidence.combine(state, own))
+        state = evidence.observe(state, own.flatten(0, 1))
+    return torch.cat(answers, dim=1)
 
 
-def percent(answers: Tensor, labels: Tensor) -> float:
-    return 100 * float((answers.argmax(dim=-1) == labels).float().mean())
+def line(name: str, runs: Sequence[Run], lenses: Sequence[str], weigh: Weighing, *, learns: bool = True) -> None:
+    cells, margins = [], []
+    for run in runs:
+        rate = RATES[run.model] if learns else 0
+        own = run.percent(weigh(run.population(lenses, rate), run.batch))
+        source = run.percent(run.population(["unchanged"], 0)[:, 0])
+        cells.append(f"{own.mean():.1f}")
+        margins.append(float((own - source).min()))
+    print(f"| {name} | " + " | ".join(cells) + f" | {min(margins):+.1f} |", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    print("| | rates | equal weights | evidence |\n|---|---|---|---|")
-    for model in MODELS:
-        for method in ("tent", "deyo", "deyo-mirror"):
-            source, labels = load(folder, model, "source-mirror" if method.endswith("mirror") else "source")
-            adapted, _ = load(folder, model, method)
-            for name, rates in POPULATIONS.items():
-                population = torch.cat([source, adapted[rates]])
-                streams = [(population[:, number], labels[number]) for number in range(population.shape[1])]
-                equal = np.mean([percent(mean_probs(one), truth) for one, truth in streams])
-                trusted = np.mean([percent(weighted(one), truth) for one, truth in streams])
-                print(f"| {model}, {method} | {name} | {equal:.1f} | {trusted:.1f} |", flush=True)
+    runs = [load(folder, model, scenario) for model in RATES for scenario in SCENARIOS]
+    print(
+        "| lenses, weighed by evidence | GN batch 1 | mixed | label shift | ViT batch 1 | mixed | label shift | worst |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    line("source model", runs, ["unchanged"], lambda p, _: mean_probs(p), learns=False)
+    for name, lenses in POPULATIONS.items():
+        line(name, runs, lenses, weighted)
+    line("optics, nothing learnt", runs, OPTICS, weighted, learns=False)
+    line("optics, mean probability", runs, OPTICS, lambda p, _: mean_probs(p))
+    line("optics, geometric mean", runs, OPTICS, lambda p, _: mean_logits(p))
+    chosen = evidence.SHARPNESS
+    for sharpness in (2.0, 10.0, 20.0):
+        evidence.SHARPNESS = sharpness
+        line(f"optics, sharpness {sharpness:.0f} instead of {chosen:.0f}", runs, OPTICS, weighted)
+    evidence.SHARPNESS = chosen
 
 
 if __name__ == "__main__":

@@ -94,6 +94,38 @@ def test_a_graph_survives_resets_other_shapes_and_copies() -> None:
     assert torch.equal(report.theta, theta)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"particles_at_once": 2, "diversity": "grad"},
+        {"lenses": "optics", "aggregate": "evidence"},
+        {"populations": 2, "lenses": "optics", "diversity": "kl"},
+    ],
+    ids=["slices", "lenses", "populations"],
+)
+@pytest.mark.parametrize("kind", ["batch", "group", "layer"])
+def test_a_graph_of_more_than_the_usual_gives_what_the_cpu_gives(kind: str, more: dict[str, object]) -> None:
+    model, stream = small_model(kind), small_stream(8, 4)
+    arguments = {"particles": 5, "lr": 0.01, "exclude": None, **more}
+    expected = polytta.adapt(model, METHODS[3], **arguments)
+    graph = polytta.adapt(copy.deepcopy(model).cuda(), METHODS[3], **arguments)
+    for x in stream:
+        batch = torch.stack([x, x.flip(0)]) if "populations" in more else x
+        assert (graph(batch.cuda()).cpu() - expected(batch)).abs().max() <= 1e-6
+    assert graph.totals.selected == expected.totals.selected
+
+
+def test_a_state_taken_over_after_recording_is_the_one_that_goes_on() -> None:
+    model, stream = small_model("group").cuda(), [x.cuda() for x in small_stream(6, 4)]
+    first, second = (polytta.adapt(model, METHODS[3], lr=0.01, exclude=None) for _ in range(2))
+    for x in stream[:3]:
+        first(x)
+        second(x.flip(0))
+    second.load_state_dict(first.state_dict())
+    for x in stream[3:]:
+        assert torch.allclose(first(x), second(x), atol=1e-9)
+
+
 def test_what_cannot_be_recorded_runs_without_a_graph() -> None:
     def nosy(x: torch.Tensor, noise: object) -> torch.Tensor:
         return x.flip(-1) if float(x.mean()) > 1e9 else x.flip(-2)

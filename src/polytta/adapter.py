@@ -253,8 +253,9 @@ class Adapted(nn.Module):
             known = int(self.classes)
             if known and known != findings.num_classes:
                 raise ModelError(f"num_classes: got {known}, but the model has {findings.num_classes} outputs.")
+            c = self.config
             engine = engine_class(
-                self.source_network, self.layout, findings, self.config.statistics, self.config.precision
+                self.source_network, self.layout, findings, c.statistics, c.precision, c.particles_at_once
             )
             self._findings = findings
             self._advancer = Advancer(engine, self._rules, self._optimizer, self.source, self.config.aggregate)

@@ -43,6 +43,7 @@ def adapt(
     exclude: Patterns = "auto",
     engine: str = "auto",
     precision: Precision = "fp32",
+    particles_at_once: int | None = None,
     statistics: Literal["auto", "batch", "source"] = "auto",
     objective: Literal["scaled", "literal"] = "scaled",
     seed: int | Sequence[int] = 0,
@@ -76,6 +77,8 @@ def adapt(
             fixed shapes), "loop" (one particle at a time), or "auto": "graph" on a CUDA device, else "folded".
         precision: "fp32", or on a CUDA device "tf32" or "bf16" for a faster frozen trunk
             (``polytta.particles.precision``).
+        particles_at_once: most particles in one pass; fewer need less memory and more time, and change no answer (a
+            second derivative needs all of them).
         statistics: what BatchNorm layers use: "batch", "source", or "auto" for the method's own choice.
         objective: "scaled", or "literal" for the paper's factor 1/K.
         seed: of all random numbers; equal seeds and streams give equal predictions. With populations, one each.
@@ -98,6 +101,7 @@ def adapt(
     _whole_number("particles", particles, 1)
     for name, value, least in (
         ("populations", populations, 1),
+        ("particles_at_once", particles_at_once, 1),
         ("num_classes", num_classes, 2),
         ("batch_size", batch_size, 1),
     ):
@@ -132,6 +136,7 @@ def adapt(
         layers=choose_layers(model, targets, exclude),
         engine=engine,
         precision=precision,
+        particles_at_once=particles_at_once,
         statistics=resolved.statistics if statistics == "auto" else statistics,  # type: ignore[arg-type]
         objective=objective,
         seed=seeds,

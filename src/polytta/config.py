@@ -34,6 +34,7 @@ class Config:
         layers: names of the adapted norm layers.
         engine: "folded", "static", "graph", "loop", or "auto" for the best the device has.
         precision: how exactly the frozen trunk computes: "fp32", "tf32" or "bf16".
+        particles_at_once: most particles in one pass; None means all.
         statistics: what BatchNorm layers use, "batch" or "source".
         objective: "scaled" (each particle's own loss at full weight) or "literal" (1/K, as the paper prints it).
         seed: of all random numbers; one per population where there are several.
@@ -57,6 +58,7 @@ class Config:
     layers: tuple[str, ...]
     engine: str
     precision: Precision
+    particles_at_once: int | None
     statistics: Literal["batch", "source"]
     objective: Literal["scaled", "literal"]
     seed: int | tuple[int, ...]
@@ -120,6 +122,7 @@ def arguments_from(stored: Mapping[str, Any]) -> dict[str, Any]:
             "exclude": None,
             "engine": stored["engine"],
             "precision": stored["precision"],
+            "particles_at_once": stored["particles_at_once"],
             "statistics": stored["statistics"],
             "objective": stored["objective"],
             "seed": stored["seed"],

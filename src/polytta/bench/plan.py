@@ -26,7 +26,7 @@ PROTOCOL = (
     "a fresh source model for each cell; the same seed orders the stream and drives the adaptation"
 )
 # Where and how a cell runs does not change what it computes.
-_NOT_PINNED = ("engine", "populations")
+_NOT_PINNED = ("engine", "populations", "particles_at_once")
 _RESOLVED: dict[str, dict[str, Any]] = {}
 
 

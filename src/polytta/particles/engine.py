@@ -14,6 +14,7 @@ from polytta.particles.norms import is_batch_norm
 from polytta.particles.precision import Precision, arithmetic, entering, is_convolutional, prepare, rounding
 from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, plain_attention
 from polytta.particles.sharing import share_structure
+from polytta.particles.slices import sliced
 
 Statistics = Literal["batch", "source"]
 
@@ -27,6 +28,7 @@ class Engine(ABC):
         findings: what the probe learnt about its norm layers.
         statistics: whether BatchNorm layers use the statistics of the batch or the stored ones.
         precision: how exactly the frozen trunk computes.
+        at_once: most particles in one pass; None means all.
     """
 
     name: ClassVar[str]
@@ -44,11 +46,13 @@ class Engine(ABC):
         findings: Findings,
         statistics: Statistics,
         precision: Precision = "fp32",
+        at_once: int | None = None,
     ) -> None:
         self.layout = layout
         self.findings = findings
         self.network = share_structure(model)
         self.precision: Precision = precision
+        self.at_once = at_once
         self.rounding = rounding(self.network, precision)
         self._convolutional = is_convolutional(self.network)
         self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
@@ -77,6 +81,11 @@ class Engine(ABC):
         Returns:
             (K, B, C) logits in float32 or better.
         """
+        if self.at_once is None or self.at_once >= theta.shape[0] or twice:
+            return self._pass(theta, x, where, twice=twice)
+        return sliced(self._pass, theta, x, where, self.at_once)
+
+    def _pass(self, theta: Tensor, x: Tensor, where: Tensor | None, *, twice: bool = False) -> Tensor:
         attention = sdpa_kernel([SDPBackend.MATH]) if twice else nullcontext()
         with plain_attention(), attention, arithmetic(self.precision), model_errors_as_input_errors(x[0]):
             out = self._run(theta, x, where, twice)

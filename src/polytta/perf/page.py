@@ -1,6 +1,6 @@
 """The measured figures as Markdown."""
 
-from polytta.perf.run import BATCHES, BUNDLED, COUNTS, GOALS, LABELS, VIT, Figure, Results
+from polytta.perf.run import AT_ONCE, BATCHES, BUNDLED, COUNTS, GOALS, LABELS, VIT, Figure, Results
 
 COMMAND = "polytta perf --out docs"
 NAMES = {"none": "naive", "kl": "KL", "svgd": "SVGD", "grad": "Grad"}
@@ -39,13 +39,18 @@ def page(results: Results) -> str:
 
 
 def find(results: Results, model: str, batch: int, variant: str, particles: int, populations: int = 1) -> Figure:
-    """The figure of a variant on the fast engine, or the only one there is."""
+    """The figure of a variant on the fast engine with all particles at once, or the only one there is."""
     found = [
         f
         for f in results.figures
         if (f.model, f.batch, f.variant, f.particles, f.populations) == (model, batch, variant, particles, populations)
+        and not _in_slices(f)
     ]
     return next((f for f in found if f.how.startswith("graph")), found[0])
+
+
+def _in_slices(figure: Figure) -> bool:
+    return figure.how.endswith("at once")
 
 
 def _goals(results: Results) -> str:
@@ -88,10 +93,13 @@ def _memory(results: Results) -> list[str]:
     for model in (model for model, batch in GOALS if batch == largest):
         many = find(results, model, largest, "grad", COUNTS[-1]).memory
         twice = find(results, model, largest, "second derivative", 1).memory
-        sentences.append(
+        sentence = (
             f"Memory: {LABELS[model]} at batch {largest} needs {many:.0f} MiB for {COUNTS[-1]} particles with Grad, "
-            f"{'more' if many > twice else 'no more'} than the {twice:.0f} MiB of one model's second derivative."
+            f"{'more' if many > twice else 'no more'} than the {twice:.0f} MiB of one model's second derivative"
         )
+        for few in (f for f in results.figures if (f.model, f.batch) == (model, largest) and _in_slices(f)):
+            sentence += f"; {few.memory:.0f} MiB with `particles_at_once={AT_ONCE}`"
+        sentences.append(f"{sentence}.")
     return sentences
 
 
@@ -116,6 +124,8 @@ def _variants(results: Results, model: str, batch: int) -> str:
             "reference": "reference DeYO, eager fp32",
             "second derivative": "one second derivative, eager fp32",
         }.get(figure.variant, "DeYO" if figure.particles == 1 else NAMES.get(figure.variant, figure.variant))
+        if _in_slices(figure):
+            label += f", {AT_ONCE} at once"
         rows.append(
             f"| {label} | {figure.particles} | {figure.middle:.2f} | {figure.middle / reference:.2f}x | "
             f"{figure.memory:.0f} | {_roofline(results, figure):.0%} |"

@@ -38,6 +38,8 @@ GOALS = {
 """Largest wanted time of three particles with Grad over one-model DeYO."""
 COUNTS = (1, 2, 3, 5, 8)
 """Particles whose growth is shown."""
+AT_ONCE = 3
+"""Particles in one pass where many are to fit into little memory."""
 BATCHES = (1, 4, 16, 64)
 """Batch sizes whose growth is shown."""
 PASSES = {"forward": 1, "grad": 5, "second derivative": 4}
@@ -138,10 +140,18 @@ class _Bench:
         for particles in (3,) if quick else (3, 8):
             for diversity in ("grad",) if quick else ("none", "kl", "svgd", "grad"):
                 figures.append(self.step(diversity, particles))
+        if not quick and self.batch > 1:
+            figures.append(self.step("grad", COUNTS[-1], at_once=AT_ONCE))
         return figures
 
     def step(
-        self, variant: str, particles: int, engine: str = "graph", precision: str = "bf16", populations: int = 1
+        self,
+        variant: str,
+        particles: int,
+        engine: str = "graph",
+        precision: str = "bf16",
+        populations: int = 1,
+        at_once: int | None = None,
     ) -> Figure:
         """An adaptation step."""
         adapted = polytta.adapt(
@@ -153,9 +163,11 @@ class _Bench:
             engine=engine,
             precision=precision,  # type: ignore[arg-type]
             populations=populations if populations > 1 else None,
+            particles_at_once=at_once,
         )
         x = self.x.expand(populations, *self.x.shape).contiguous() if populations > 1 else self.x
-        return self._figure(variant, particles, f"{engine} {precision}", lambda: adapted(x), populations)
+        how = f"{engine} {precision}" + ("" if at_once is None else f", {at_once} at once")
+        return self._figure(variant, particles, how, lambda: adapted(x), populations)
 
     def forward(self) -> Figure:
         """One prediction of the plain model."""
@@ -195,9 +207,11 @@ class _Bench:
 
 def _growth_in_particles(repeats: int) -> list[Figure]:
     return [
-        bench.step("grad" if k > 1 else "none", k)
+        bench.step(variant, k)
         for bench in (_Bench(VIT, 1, repeats), _Bench(BUNDLED, 1, repeats))
+        for variant in ("none", "grad")
         for k in COUNTS
+        if k > 1 or variant == "none"
     ]
 
 
