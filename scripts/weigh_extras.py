@@ -45,9 +45,10 @@ class Run:
     labels: Tensor
     domains: Tensor
 
-    def population(self, lenses: Sequence[str], rate: int) -> Tensor:
-        """(streams, K, images, classes)."""
-        return torch.stack([self.log_probs[self.lenses.index(name), rate] for name in lenses], dim=1)
+    def population(self, lenses: Sequence[str], rates: Sequence[int]) -> Tensor:
+        """(streams, K, images, classes) of every lens with every rate."""
+        chosen = [self.log_probs[self.lenses.index(name), rate] for name in lenses for rate in rates]
+        return torch.stack(chosen, dim=1)
 
     def percent(self, answers: Tensor) -> Tensor:
         """Right answers per corruption."""
@@ -73,12 +74,13 @@ def weighted(log_probs: Tensor, batch: int) -> Tensor:
     return torch.cat(answers, dim=1)
 
 
-def line(name: str, runs: Sequence[Run], lenses: Sequence[str], weigh: Weighing, *, learns: bool = True) -> None:
+def line(
+    name: str, runs: Sequence[Run], lenses: Sequence[str], weigh: Weighing, rates: Sequence[int] | None = None
+) -> None:
     cells, margins = [], []
     for run in runs:
-        rate = RATES[run.model] if learns else 0
-        own = run.percent(weigh(run.population(lenses, rate), run.batch))
-        source = run.percent(run.population(["unchanged"], 0)[:, 0])
+        own = run.percent(weigh(run.population(lenses, rates or [RATES[run.model]]), run.batch))
+        source = run.percent(run.population(["unchanged"], [0])[:, 0])
         cells.append(f"{own.mean():.1f}")
         margins.append(float((own - source).min()))
     print(f"| {name} | " + " | ".join(cells) + f" | {min(margins):+.1f} |", flush=True)
@@ -93,10 +95,11 @@ def main() -> None:
         "| lenses, weighed by evidence | GN batch 1 | mixed | label shift | ViT batch 1 | mixed | label shift | worst |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    line("source model", runs, ["unchanged"], lambda p, _: mean_probs(p), learns=False)
+    line("source model", runs, ["unchanged"], lambda p, _: mean_probs(p), [0])
+    line("unchanged, at the four lowest rates", runs, ["unchanged"], weighted, [0, 1, 2, 3])
     for name, lenses in POPULATIONS.items():
         line(name, runs, lenses, weighted)
-    line("optics, nothing learnt", runs, OPTICS, weighted, learns=False)
+    line("optics, nothing learnt", runs, OPTICS, weighted, [0])
     line("optics, mean probability", runs, OPTICS, lambda p, _: mean_probs(p))
     line("optics, geometric mean", runs, OPTICS, lambda p, _: mean_logits(p))
     chosen = evidence.SHARPNESS

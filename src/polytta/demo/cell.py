@@ -39,6 +39,8 @@ def run_cell(cell: Cell, seen: Callable[[], object]) -> CellResult:
         row.method,
         particles=row.particles,
         diversity=row.diversity,
+        lenses=row.lenses,
+        aggregate=row.aggregate,
         lr=cell.learning_rate,
         seed=cell.seed,
     )

@@ -34,12 +34,16 @@ class Row:
     method: str
     particles: int = 1
     diversity: str = "none"
+    lenses: str = "none"
+    aggregate: str = "probs"
 
     @property
     def description(self) -> str:
         """In words, for the report."""
         if self.particles == 1:
             return "never adapts" if self.method == "source" else "one model"
+        if self.lenses != "none":
+            return f"{self.particles} x {self.method}, each looking through a lens of its own, weighed by evidence"
         apart = "independent" if self.diversity == "none" else f"{self.diversity} interaction"
         return f"{self.particles} x {self.method}, {apart}"
 
@@ -53,6 +57,7 @@ ROWS = (
     Row("KL", "deyo", 3, "kl"),
     Row("SVGD", "deyo", 3, "svgd"),
     Row("Grad", "deyo", 3, "grad"),
+    Row("Lenses", "deyo", 5, lenses="optics", aggregate="evidence"),
 )
 
 
