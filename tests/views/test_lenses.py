@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import polytta
 from polytta.checks import CHECKS, Case
@@ -13,7 +16,7 @@ from polytta.data.corruptions import corrupt
 from polytta.errors import ConfigError, StateError
 from polytta.methods import DeYO, Tent
 from polytta.models import create
-from polytta.views import farther, horizontal_flip, sharper, unchanged
+from polytta.views import View, farther, horizontal_flip, sharper, softer, unchanged, vertical_flip
 from polytta.views.lenses import LENSES, Lenses
 
 OPTICS = LENSES["optics"].transforms
@@ -125,3 +128,31 @@ def test_farther_makes_smaller_and_keeps_what_is_flat() -> None:
     assert float(row[-1] - row[0]) / 20 == pytest.approx(8 / 7 / 31, rel=0.01)
     noise = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     assert float(farther(noise).std()) < 0.8 * float(noise.std())
+
+
+def test_softer_is_a_binomial_average_and_sharper_its_opposite() -> None:
+    x = torch.zeros(1, 1, 5, 5, dtype=torch.float64)
+    x[0, 0, 2, 2] = 16
+    line = torch.tensor([1.0, 2.0, 1.0], dtype=torch.float64)
+    assert torch.equal(softer(x)[0, 0, 1:4, 1:4], torch.outer(line, line))
+    noise = torch.randn(2, 3, 7, 9, dtype=torch.float64)
+    assert torch.allclose(softer(noise) + sharper(noise), 2 * noise)
+    assert torch.allclose(softer(torch.ones_like(noise)), torch.ones_like(noise))
+
+
+@pytest.mark.parametrize("lens", [*OPTICS, softer, vertical_flip], ids=lambda lens: lens.__name__)
+def test_a_lens_brings_nothing_from_the_host(lens: View) -> None:
+    """Else a step through it cannot be recorded as a CUDA graph. Tensors are pretended, so no GPU is needed."""
+    seen: set[str] = set()
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            out = func(*args, **(kwargs or {}))
+            seen.update(value.device.type for value in tree_leaves(out) if isinstance(value, torch.Tensor))
+            return out
+
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        x = torch.empty(2, 3, 32, 32, device="cuda")
+        with Watch():
+            assert lens(x).device.type == "cuda"
+    assert seen <= {"cuda"}
