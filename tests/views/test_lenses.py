@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch._subclasses import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.overrides import TorchFunctionMode
 
 import polytta
 from polytta.checks import CHECKS, Case
@@ -142,17 +140,14 @@ def test_softer_is_a_binomial_average_and_sharper_its_opposite() -> None:
 
 @pytest.mark.parametrize("lens", [*OPTICS, softer, vertical_flip], ids=lambda lens: lens.__name__)
 def test_a_lens_brings_nothing_from_the_host(lens: View) -> None:
-    """Else a step through it cannot be recorded as a CUDA graph. Tensors are pretended, so no GPU is needed."""
-    seen: set[str] = set()
+    """Else a step through it cannot be recorded as a CUDA graph."""
+    called: list[object] = []
 
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            out = func(*args, **(kwargs or {}))
-            seen.update(value.device.type for value in tree_leaves(out) if isinstance(value, torch.Tensor))
-            return out
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            called.append(func)
+            return func(*args, **(kwargs or {}))
 
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        x = torch.empty(2, 3, 32, 32, device="cuda")
-        with Watch():
-            assert lens(x).device.type == "cuda"
-    assert seen <= {"cuda"}
+    with Watch():
+        lens(torch.zeros(2, 3, 32, 32))
+    assert not {torch.tensor, torch.as_tensor, torch.from_numpy, torch.Tensor.to} & set(called)
