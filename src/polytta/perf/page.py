@@ -25,7 +25,7 @@ def page(results: Results) -> str:
         "\n".join(f"- {fact}" for fact in (*_missed(results), *_memory(results))),
         "## Growth",
         "In the number of particles, at batch 1. One particle has nothing to interact with; from two on, Grad takes "
-        "one forward and one backward pass more. A dash is not measured.",
+        "one forward and one backward pass more.",
         _particles(results),
         "In the batch, ViT-B/16, three particles with Grad:",
         _batches(results),
@@ -139,20 +139,14 @@ def _particles(results: Results) -> str:
     for model in (VIT, BUNDLED):
         for variant in ("none", "grad"):
             times = particle_times(results, model, variant)
-            cells = " | ".join(f"{times[count]:.2f} ms" if count in times else "-" for count in COUNTS)
+            cells = " | ".join(f"{times[count]:.2f} ms" for count in COUNTS)
             rows.append(f"| {LABELS[model]}, {NAMES[variant]} | {cells} | {times[COUNTS[-1]] / times[1]:.2f}x |")
     return "\n".join(rows)
 
 
 def particle_times(results: Results, model: str, variant: str) -> dict[int, float]:
-    """Milliseconds at batch 1 by the number of particles, where measured; one particle is the same in every variant."""
-    measured = {
-        f.particles
-        for f in results.figures
-        if (f.model, f.batch, f.variant, f.populations) == (model, 1, variant, 1) and f.how.startswith("graph")
-    }
-    one = find(results, model, 1, "none", 1).middle
-    return {k: find(results, model, 1, variant, k).middle if k > 1 else one for k in COUNTS if k == 1 or k in measured}
+    """Milliseconds at batch 1 by the number of particles; one particle is the same in every variant."""
+    return {k: find(results, model, 1, variant if k > 1 else "none", k).middle for k in COUNTS}
 
 
 def batch_times(results: Results) -> list[float]:
