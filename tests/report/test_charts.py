@@ -1,7 +1,9 @@
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.report.browser import needs_chromium, screenshot
 
 from polytta.report.charts import (
     SMALL_WIDTH,
@@ -35,6 +37,16 @@ def test_every_chart_is_well_formed_and_escapes_names() -> None:
         matrix_svg(values, ["1", "2", "<"], 'a "chart"'),
     ):
         assert parsed(made).get("aria-label") == 'a "chart"'
+
+
+@needs_chromium
+def test_long_names_at_the_ends_of_lines_fit(tmp_path: Path) -> None:
+    lines = [series("a_name_that_is_rather_long_WW", 1, 5), series("short", 2, 5)]
+    drawing = lines_svg(lines, Axis("x", (0.0, 1.0)), Axis("y", (0.0, 1.0)), "lines")
+    style = "margin:0; font: 600 13px sans-serif; background: white"
+    pixels = screenshot(f'<body style="{style}"><div style="width:560px">{drawing}</div></body>', tmp_path, 600)
+    assert (pixels[:300, 100:540] != 255).any()
+    assert (pixels[:, 556:] == 255).all()
 
 
 def test_axis_covers_its_values_and_log_axes_are_even_in_ratios() -> None:

@@ -1,6 +1,6 @@
 r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
 
-    sᵢ = 2 H(mean over the stream of pᵢ) - mean over the stream of H(pᵢ),   wᵢ ∝ exp(5 sᵢ / ln C),   p ∝ Π pᵢ^wᵢ
+    sᵢ = 2 H(mean over the stream of pᵢ) - mean over the stream of H(pᵢ),   wᵢ ∝ exp(5 sᵢ / ln 10),   p ∝ Π pᵢ^wᵢ
 
 The mutual information between images and particle i's answers, plus once more the entropy of its mean answer. A
 particle that has learnt nothing, or sees badly, is unsure of single images and scores low; one that has collapsed onto
@@ -60,6 +60,6 @@ def scores(state: Mapping[str, Tensor]) -> Tensor:
 def combine(state: Mapping[str, Tensor], logits: Tensor) -> Tensor:
     """(..., B, C) log-probabilities of the weighted geometric mean, from (..., K, B, C) logits."""
     own = scores(state).reshape(logits.shape[:-2])
-    weights = (SHARPNESS * own / log(logits.shape[-1])).softmax(dim=-1).to(logits.dtype)
+    weights = (SHARPNESS * own / log(10)).softmax(dim=-1).to(logits.dtype)
     told = logits.log_softmax(dim=-1).clamp(min=log(SMALLEST_PROB))
     return (weights[..., None, None] * told).sum(dim=-3).log_softmax(dim=-1)

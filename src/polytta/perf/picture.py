@@ -30,14 +30,12 @@ def growth_svg(results: Results) -> str:
         Axis("particles, batch 1", tuple(map(float, COUNTS))),
         Axis.over("milliseconds per step", [0.0, *(float(v) for line in by_particles for v in line.y)]),
         "milliseconds per step over the number of particles",
-        room=214.0,
     )
     right = lines_svg(
         by_batch,
         Axis("batch, three particles", tuple(map(float, BATCHES)), log=True),
         Axis.logarithmic("milliseconds per step", [float(v) for v in by_batch[0].y]),
         "milliseconds per step over the batch size",
-        room=150.0,
     )
     placed = [
         svg.replace("<svg ", f'<svg x="{x}" y="{_EDGE}" width="{WIDTH}" height="{HEIGHT}" ', 1)

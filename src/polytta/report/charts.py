@@ -12,6 +12,8 @@ from polytta.report.plots import round_ticks, spread_apart, svg_element
 
 WIDTH, HEIGHT = 560, 330
 SMALL_WIDTH, SMALL_HEIGHT = 300, 250
+_LETTER = 7.5
+"""Width of a letter of a name at the end of a line, at most on average."""
 _GAP = 14.0
 # Eight stops of viridis (CC0): dark is low, bright is high, in print and for the colour-blind too.
 _RAMP = (
@@ -128,9 +130,10 @@ class Frame:
         return svg_element([*self.drawn(), *parts], self.height, description, self.width)
 
 
-def lines_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str, *, room: float = 132.0) -> str:
-    """Lines with their names and last values at their ends, for which ``room`` is left."""
-    frame = Frame(x, y, right=room)
+def lines_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str) -> str:
+    """Lines with their names and last values at their ends."""
+    longest = max(len(f"{line.name} {line.y[-1]:.1f}") for line in lines)
+    frame = Frame(x, y, right=18 + _LETTER * longest)
     wanted = [frame.y_of(float(line.y[-1])) for line in lines]
     ends = spread_apart(wanted, _GAP, frame.top, frame.height - frame.bottom)
     parts = []

@@ -93,7 +93,7 @@ def particle_plots(panel: Panel, records: Records) -> list[Plot]:
     first = SHORT.get(panel.columns[0], panel.columns[0])
     for row in panel.rows:
         found = [r for r in _of(row, records) if r.cell.particles > 1]
-        if not found:
+        if not found or not row.adapts:
             continue
         record = min(found, key=lambda r: (_column(r) != first, r.cell.seed))
         path = np.array(record.particles.projection)
