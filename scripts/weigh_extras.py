@@ -2,9 +2,11 @@
 
     python scripts/weigh_extras.py FOLDER
 
-Without interaction a particle is the same alone or in a population, so its saved predictions are those it would have
-made; only their weights are worked out here, batch by batch, with the package's own evidence. Every line has percent
-right for each model and scenario, and how far the worst of the four corruptions is above the source model.
+Without interaction a particle learns the same alone or in a population, but for its own random numbers and a learning
+rate up to a fifth higher or lower, so the saved predictions are close to those it would have made; only their weights
+are worked out here, batch by batch, with the package's own evidence. Every line has percent right for each model and
+scenario, and how far the worst of the four corruptions is above the source model. A second table has every lens alone
+on every corruption.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor
 
 from polytta.aggregate import evidence, mean_logits, mean_probs
+from polytta.data.corruption_names import EXTRA_CORRUPTIONS
 
 SCENARIOS = {"batch1": 1, "mixed": 64, "label_shift": 64}
 OPTICS = ("unchanged", "farther", "sharper", "mirror", "much farther")
@@ -107,6 +110,12 @@ def main() -> None:
         evidence.SHARPNESS = sharpness
         line(f"optics, sharpness {sharpness:.0f} instead of {chosen:.0f}", runs, OPTICS, weighted)
     evidence.SHARPNESS = chosen
+    print("\n| nothing learnt, batch 1 | " + " | ".join(runs[0].lenses) + " |")
+    print("|---" * (len(runs[0].lenses) + 1) + "|")
+    for run in (run for run in runs if run.batch == 1):
+        each = torch.stack([run.percent(run.population([lens], [0])[:, 0]) for lens in run.lenses], dim=1)
+        for name, row in zip(EXTRA_CORRUPTIONS, each, strict=True):
+            print(f"| {run.model}, {name} | " + " | ".join(f"{value:.1f}" for value in row) + " |")
 
 
 if __name__ == "__main__":

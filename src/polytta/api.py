@@ -66,7 +66,8 @@ def adapt(
             the model and batch size.
         views: versions of the batch to learn from: a name, callables, or ``polytta.views.Views``.
         lenses: how each particle looks at the images: "none" alike, "optics" as they are, from farther away, sharper,
-            mirrored, and from much farther away; or callables. Best with ``aggregate="evidence"``.
+            mirrored, and from much farther away (the first K of these); or callables. Best with
+            ``aggregate="evidence"``; not with diversity "grad", which compares images pixel by pixel.
         preset: thresholds for methods given by name: "paper", or "official" for each method's own public code.
         aggregate: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how sure
             and how balanced their answers have been (``polytta.aggregate.evidence``).
@@ -123,15 +124,21 @@ def adapt(
     rates, origin = _explicit_rates(
         optimizers, lr, multipliers, populations or 1, each=not isinstance(optimizer, str | Optimizer)
     )
+    looks, diversifier = resolve_lenses(lenses), resolve_diversity(diversity)
+    if diversifier.needs_input_gradient and looks.differ(particles):
+        raise ConfigError(
+            f"lenses: got different ones with diversity {diversifier.name!r}, which compares images pixel by pixel; "
+            "allowed are equal lenses, or another diversity."
+        )
     config = Config(
         method=resolved,
         particles=particles,
-        diversity=resolve_diversity(diversity),
+        diversity=diversifier,
         optimizers=optimizers,
         learning_rates=rates,
         lr_origin=origin,
         views=resolve_views(views),
-        lenses=resolve_lenses(lenses),
+        lenses=looks,
         aggregate=aggregate,
         layers=choose_layers(model, targets, exclude),
         engine=engine,

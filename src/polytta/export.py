@@ -73,7 +73,7 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
     Args:
         adapted: the adapter; it is left as it is.
         which: "merged" averages the particles' parameters into one model, "best" takes the particle with the most
-            evidence, a number takes that particle, each behind its own lens, all three returning logits without views;
+            evidence, a number takes that particle, each behind its lens, all three returning logits without views;
             "ensemble" keeps all K folded into the batch and returns log-probabilities.
     """
     require_one_population(adapted, "freeze")
@@ -81,6 +81,7 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
         return FrozenEnsemble(adapted, adapted.folded_engine()).eval()
     lens: View = unchanged
     if which == "merged":
+        lens = _common_lens(adapted)
         vector = adapted.theta.mean(dim=0)
     elif which == "best" or (isinstance(which, int) and 0 <= which < adapted.config.particles):
         number = adapted.best() if which == "best" else which
@@ -96,3 +97,13 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
             layer, _, kind = name.rpartition(".")
             setattr(network.get_submodule(layer), kind, nn.Parameter(value.clone(), requires_grad=False))
     return network if lens is unchanged else ThroughLens(lens, network).eval()
+
+
+def _common_lens(adapted: "Adapted") -> View:
+    """The lens all particles look through; parameters learnt through different ones have no meaningful mean."""
+    lenses = adapted.config.lenses
+    if lenses.differ(adapted.config.particles):
+        raise ConfigError(
+            "which: got 'merged' for particles with different lenses; allowed are 'ensemble', 'best' or one."
+        )
+    return lenses.of_particle(0)

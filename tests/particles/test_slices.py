@@ -1,5 +1,7 @@
 """A few particles at a time give what all of them at once give, and keep nothing in between."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -26,6 +28,33 @@ def test_slices_change_no_answer(kind: str, diversity: object, engine: str) -> N
             assert torch.allclose(whole(x), parts(x), atol=1e-9), method.name
         assert torch.allclose(whole.theta, parts.theta, atol=1e-9), method.name
         assert whole.totals.selected == parts.totals.selected
+
+
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "graph"])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_slices_of_which_nothing_was_selected(method: Method, engine: str) -> None:
+    """One image at a time and its flips: often no particle of a slice, or none at all, wants a view of it."""
+    arguments = {"diversity": Grad(), "views": "flips", "lr": 0.01, "exclude": None, "engine": engine}
+    whole = polytta.adapt(small_model("group"), method, **arguments)
+    parts = polytta.adapt(small_model("group"), method, particles_at_once=2, **arguments)
+    for x in small_stream(12, 1):
+        assert torch.allclose(whole(x), parts(x), atol=1e-9)
+    assert torch.allclose(whole.theta, parts.theta, atol=1e-9)
+
+
+def test_populations_in_slices_and_a_saved_state(tmp_path: Path) -> None:
+    arguments = {"populations": 2, "seed": [1, 2], "lr": 0.01, "exclude": None}
+    model = small_model("layer")
+    whole = polytta.adapt(model, METHODS[3], **arguments)
+    parts = polytta.adapt(model, METHODS[3], particles_at_once=4, **arguments)
+    stream = [torch.stack([x, x.flip(0)]) for x in small_stream(4, 3)]
+    for x in stream[:2]:
+        assert torch.allclose(whole(x), parts(x), atol=1e-9)
+    parts.save(tmp_path / "state")
+    back = polytta.load(tmp_path / "state", model)
+    assert back.config.particles_at_once == 4
+    for x in stream[2:]:
+        assert torch.allclose(whole(x), back(x), atol=1e-9)
 
 
 def test_a_second_derivative_takes_all_of_them() -> None:

@@ -11,6 +11,7 @@ from tests.cli.program import ROOT, refusal
 from tests.report.browser import needs_chromium, screenshot
 
 from polytta.cli import main
+from polytta.errors import InputError
 from polytta.perf import Results, page
 from polytta.perf.run import COUNTS, GOALS, LABELS
 
@@ -71,6 +72,12 @@ def test_growth_is_over_one_particle(results: Results) -> None:
         assert float(last.rstrip("x")) == pytest.approx(
             float(times[-1].split()[0]) / float(times[0].split()[0]), abs=0.01
         )
+
+
+def test_figures_of_an_older_kind_get_one_sentence(results: Results) -> None:
+    fewer = [figure for figure in results.figures if figure.particles != 5]
+    with pytest.raises(InputError, match="--show: it has no none with 5 particles"):
+        page(replace(results, figures=fewer))
 
 
 @needs_chromium

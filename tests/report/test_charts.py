@@ -39,6 +39,17 @@ def test_every_chart_is_well_formed_and_escapes_names() -> None:
         assert parsed(made).get("aria-label") == 'a "chart"'
 
 
+def test_a_very_long_name_leaves_room_for_the_plot() -> None:
+    svg = lines_svg([series("x" * 80, 1, 5)], Axis("x", (0.0, 1.0)), Axis("y", (0.0, 1.0)), "lines")
+    drawn = parsed(svg).find(".//{*}polyline[@class='curve s1']")
+    if drawn is None:
+        drawn = parsed(svg).find(".//polyline[@class='curve s1']")
+    assert drawn is not None
+    across = [float(point.split(",")[0]) for point in drawn.get("points", "").split()]
+    assert across == sorted(across)
+    assert across[-1] - across[0] > 0
+
+
 @needs_chromium
 def test_long_names_at_the_ends_of_lines_fit(tmp_path: Path) -> None:
     lines = [series("a_name_that_is_rather_long_WW", 1, 5), series("short", 2, 5)]

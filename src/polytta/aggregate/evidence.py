@@ -7,7 +7,9 @@ particle that has learnt nothing, or sees badly, is unsure of single images and 
 few classes is sure of them but scores lower still. Balance counts twice because sureness is what every particle is
 trained to show. The weighted geometric mean lets whoever is sure of *this* image speak louder, also where no particle
 is best over the whole stream, as in a mixture of shifts; probabilities count as at least 10⁻⁶, so that nobody has a
-veto. The scores cover about the last 1,000 images and never the batch they are used on.
+veto. Five per ban of information (a factor of ten), however many classes there are: relative to ln C, weights over a
+thousand classes were too equal to keep bad particles out (docs/findings.md). The scores cover about the last 1,000
+images and never the batch they are used on.
 """
 
 from collections.abc import Mapping
@@ -19,7 +21,7 @@ from torch import Tensor
 HORIZON = 1000
 SHARPNESS = 5.0
 SMALLEST_PROB = 1e-6
-FORMULA = "2 H(mean) - mean H, geometric"
+FORMULA = "2 H(mean) - mean H in bans, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 
 

@@ -39,7 +39,14 @@ VARIANTS: dict[str, Arguments] = {
 
 # A cell has fields of its own for these, or the run decides them.
 _DECIDED_ELSEWHERE = (
-    *("model", "seed", "engine", "batch_size", "num_classes", "precision", "populations", "particles_at_once"),
+    "model",
+    "seed",
+    "engine",
+    "batch_size",
+    "num_classes",
+    "precision",
+    "populations",
+    "particles_at_once",
 )
 _OWN_FIELDS = ("preset", "particles", "views", "lenses", "lr", "lr_span", "aggregate")
 _ALLOWED = ("weight", *(name for name in inspect.signature(adapt).parameters if name not in _DECIDED_ELSEWHERE))

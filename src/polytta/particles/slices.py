@@ -1,6 +1,6 @@
 """Fewer particles at a time: the memory of a few, the answer of all.
 
-Particles meet only in their predictions, so a pass over K of them may be several passes over some. What backward needs
+In a pass particles do not meet, so one over K of them may be several over some. What backward needs
 of a slice is not kept but computed again when its turn comes, so that never more than one slice is in memory; that is
 one forward pass more for every pass that is learnt from.
 """
@@ -42,7 +42,7 @@ class _Slice(torch.autograd.Function):
         with torch.enable_grad():
             logits = ctx.run(leaves[0], leaves[1], where)
         if not logits.requires_grad:  # no sample of these particles was wanted
-            return None, None, None, None
+            return None, *(torch.zeros_like(leaf) if leaf.requires_grad else None for leaf in leaves), None
         wanted = [leaf for leaf in leaves if leaf.requires_grad]
         found = iter(torch.autograd.grad(logits, wanted, slope))
         return None, *(next(found) if leaf.requires_grad else None for leaf in leaves), None

@@ -1,5 +1,6 @@
 """The measured figures as Markdown."""
 
+from polytta.errors import InputError
 from polytta.perf.run import AT_ONCE, BATCHES, BUNDLED, COUNTS, GOALS, LABELS, VIT, Figure, Results
 
 COMMAND = "polytta perf --out docs"
@@ -46,6 +47,11 @@ def find(results: Results, model: str, batch: int, variant: str, particles: int,
         if (f.model, f.batch, f.variant, f.particles, f.populations) == (model, batch, variant, particles, populations)
         and not _in_slices(f)
     ]
+    if not found:
+        raise InputError(
+            f"--show: it has no {variant} with {particles} particles on {LABELS[model]} at batch {batch}; "
+            "allowed is a performance.json of this version of polytta perf."
+        )
     return next((f for f in found if f.how.startswith("graph")), found[0])
 
 

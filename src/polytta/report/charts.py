@@ -133,7 +133,7 @@ class Frame:
 def lines_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str) -> str:
     """Lines with their names and last values at their ends."""
     longest = max(len(f"{line.name} {line.y[-1]:.1f}") for line in lines)
-    frame = Frame(x, y, right=18 + _LETTER * longest)
+    frame = Frame(x, y, right=min(18 + _LETTER * longest, WIDTH / 2))
     wanted = [frame.y_of(float(line.y[-1])) for line in lines]
     ends = spread_apart(wanted, _GAP, frame.top, frame.height - frame.bottom)
     parts = []

@@ -29,7 +29,7 @@ from polytta.views.transforms import (
 
 @dataclass(frozen=True)
 class Lenses:
-    """One way to look per particle; with more particles than lenses they start over.
+    """One way to look per particle: fewer particles than lenses take the first ones, more start over.
 
     Attributes:
         transforms: callables (B, ...) -> (B, ...).
@@ -45,6 +45,10 @@ class Lenses:
         """The lens of a particle."""
         return self.transforms[number % len(self.transforms)]
 
+    def differ(self, particles: int) -> bool:
+        """Whether that many particles see different things."""
+        return any(self.of_particle(number) is not self.transforms[0] for number in range(particles))
+
     def of(self, x: Tensor, particles: int) -> Tensor:
         """(K, B, ...) what each particle sees; without copying when all see the same."""
         seen = look("lenses", self.transforms[:particles], x)
@@ -55,6 +59,7 @@ class Lenses:
 
 LENSES: dict[str, Lenses] = {
     "none": Lenses(),
+    # The most useful first: three particles see as it is, from farther away and sharper.
     "optics": Lenses((unchanged, farther, sharper, horizontal_flip, much_farther)),
 }
 

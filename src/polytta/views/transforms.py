@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -32,7 +33,9 @@ def farther(x: Tensor, scale: float = 7 / 8) -> Tensor:
     """As from farther away: smaller, its border repeated around it. Averages fine noise away."""
     require_images("farther", x)
     size = [max(1, round(side * scale)) for side in x.shape[-2:]]
-    small = functional.interpolate(x, size=size, mode="bilinear", antialias=True, align_corners=False)
+    # Not every device can do this in half precision.
+    exact = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    small = functional.interpolate(exact, size=size, mode="bilinear", antialias=True, align_corners=False).to(x.dtype)
     rows, columns = x.shape[-2] - size[0], x.shape[-1] - size[1]
     around = (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)
     return functional.pad(small, around, mode="replicate")
@@ -40,6 +43,7 @@ def farther(x: Tensor, scale: float = 7 / 8) -> Tensor:
 
 def much_farther(x: Tensor) -> Tensor:
     """``farther``, to three quarters of the size."""
+    require_images("much_farther", x)
     return farther(x, 3 / 4)
 
 
@@ -54,6 +58,7 @@ def softer(x: Tensor) -> Tensor:
 
 def sharper(x: Tensor) -> Tensor:
     """What ``softer`` would take away, added once more: an unsharp mask."""
+    require_images("sharper", x)
     return 2 * x - softer(x)
 
 
@@ -67,9 +72,16 @@ def look(argument: str, transforms: Sequence[View], x: Tensor) -> list[Tensor]:
     """The batch through every one of them."""
     seen = [transform(x) for transform in transforms]
     for transform, image in zip(transforms, seen, strict=True):
+        if not isinstance(image, Tensor):
+            raise ConfigError(f"{argument}: {transform!r} returns a {type(image).__name__}; allowed is a tensor.")
         if image.shape != x.shape:
             raise ConfigError(
                 f"{argument}: {transform!r} turns {tuple(x.shape)} into {tuple(image.shape)}; "
                 "allowed is the same shape."
+            )
+        if (image.dtype, image.device) != (x.dtype, x.device):
+            raise ConfigError(
+                f"{argument}: {transform!r} turns {x.dtype} on {x.device} into {image.dtype} on {image.device}; "
+                "allowed is the same."
             )
     return seen

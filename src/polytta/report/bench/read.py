@@ -68,6 +68,7 @@ def _of_record(record: Record) -> Entry:
 
 
 def _of_rows(row: Mapping[str, str], cost: Mapping[str, str]) -> Entry:
+    row = {"lenses": "none", **row}  # tables from before there were lenses
     missing = [name for name in ("key", *_CELL_FIELDS, "accuracy") if name not in row]
     if missing:
         raise InputError(f"{TABLE}: it has no column {missing[0]!r}; allowed is the table that `polytta bench` wrote.")
