@@ -1,9 +1,11 @@
 """The commands that read and show results."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.program import refusal
+from tests.cli.program import ROOT, refusal
 from tests.report.bench.records import write_records
 
 from polytta.cli import main
@@ -71,3 +73,17 @@ def test_study_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
         sentence = refusal(capsys, "study", "underspecification", *wrong, "--out", tmp_path)
         assert wrong[1] in sentence
     assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
+    """Like ``polytta reproduce --list | head -1``."""
+    command = [sys.executable, "-m", "polytta", "perf", "--show", str(ROOT / "docs" / "performance.json")]
+    with subprocess.Popen(
+        [*command, "--out", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        complaint = process.stderr.read()
+    assert complaint == ""
+    assert process.returncode == 141

@@ -1,5 +1,6 @@
 """Chooses the command; turns errors the package raises on purpose into one line and exit code 2."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -43,7 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             args=given,
             default=default if default is not None else tyro.MISSING,
         )
-        return command.run() or 0
+        code = command.run() or 0
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever read the output has enough, like `head`; nothing may be written there again, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except PolyttaError as error:
         print(f"polytta: {error}", file=sys.stderr)
         return 2
