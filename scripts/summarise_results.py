@@ -1,17 +1,16 @@
 """The tables of docs/findings.md, from the committed results.
 
-python scripts/summarise_results.py [docs/results/table.csv]
+python scripts/summarise_results.py [docs/results]
 """
 
 import argparse
-import csv
-from collections import defaultdict
 from pathlib import Path
-from statistics import fmean
+
+from polytta.report.bench.read import read_folder
+from polytta.report.bench.summary import Panel, Row, panels
 
 MODELS = {"bundled/cifar10_resnet_gn": "GN", "bundled/cifar10_vit_ln": "ViT", "bundled/cifar10_resnet_bn": "BN"}
 SCENARIOS = {"batch1": "batch 1", "mixed": "mixed", "label_shift": "label shift", "mild": "mild"}
-SINGLE = ("tent", "sar", "deyo")
 ROWS = {
     "source": "source",
     "source_mirror": "source, mirror image too",
@@ -25,69 +24,71 @@ ROWS = {
     "source_lenses": "five lenses, evidence, nothing learnt",
     "lenses": "**five lenses, evidence, DeYO**",
 }
-Panels = dict[tuple[str, str], dict[str, list[dict[str, str]]]]
+NAMES = {"tent": "Tent", "sar": "SAR", "deyo": "DeYO"}
 
 
-def read(path: Path) -> Panels:
-    """Records by (model, scenario), then by row."""
-    panels: Panels = defaultdict(lambda: defaultdict(list))
-    with path.open(newline="") as file:
-        for record in csv.DictReader(file):
-            panels[record["model"], record["scenario"]][record["variant"]].append(record)
+def read(folder: Path) -> list[Panel]:
+    """The panels of the results in the order of ``MODELS`` and ``SCENARIOS``."""
+    found = {(panel.fields["model"], panel.fields["scenario"]): panel for panel in panels(read_folder(folder).entries)}
     order = [(model, scenario) for model in MODELS for scenario in SCENARIOS]
-    return {panel: panels[panel] for panel in order if panel in panels}
+    return [found[place] for place in order if place in found]
 
 
-def mean(records: list[dict[str, str]], field: str = "accuracy") -> float:
-    return fmean(float(record[field]) for record in records)
+def row(panel: Panel, name: str) -> Row | None:
+    return next((row for row in panel.rows if row.name == name), None)
 
 
-def worst(rows: dict[str, list[dict[str, str]]], name: str) -> float:
+def mean(panel: Panel, row: Row | None, measure: str = "accuracy") -> float:
+    """Over corruptions and seeds."""
+    stat = None if row is None else row.average(panel.columns, measure)
+    assert stat is not None, f"{panel.title}: not all cells of a row were run"
+    return stat.mean
+
+
+def worst(panel: Panel, name: str) -> float:
     """Smallest gain over the source model on one corruption, seeds averaged."""
-    gains = []
-    for corruption in {record["corruption"] for record in rows[name]}:
-        own, source = ([r for r in rows[row] if r["corruption"] == corruption] for row in (name, "source"))
-        gains.append(mean(own) - mean(source))
-    return min(gains)
+    own, source = row(panel, name), panel.source
+    assert own is not None
+    assert source is not None
+    pairs = [(own.stat(column), source.stat(column)) for column in panel.columns]
+    return min(mine.mean - theirs.mean for mine, theirs in pairs if mine is not None and theirs is not None)
 
 
-def table(head: str, panels: Panels, lines: dict[str, list[str]]) -> str:
-    titles = [f"{MODELS[model]} {SCENARIOS[scenario]}" for model, scenario in panels]
+def table(head: str, results: list[Panel], lines: dict[str, list[str]]) -> str:
+    titles = [f"{MODELS[panel.fields['model']]} {SCENARIOS[panel.fields['scenario']]}" for panel in results]
     rows = [f"| {head} | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     return "\n".join(rows + [f"| {name} | " + " | ".join(cells) + " |" for name, cells in lines.items()])
 
 
-def accuracies(panels: Panels) -> str:
-    singles = [max(SINGLE, key=lambda name, rows=rows: mean(rows[name])) for rows in panels.values()]
-    best = [mean(rows[name]) for name, rows in zip(singles, panels.values(), strict=True)]
+def accuracies(results: list[Panel]) -> str:
     lines: dict[str, list[str]] = {}
-    for row, label in ROWS.items():
-        lines[label] = [f"{mean(rows[row]):.1f}" if row in rows else "-" for rows in panels.values()]
-        if row == "source":
-            shown = {"tent": "Tent", "sar": "SAR", "deyo": "DeYO"}
-            lines["best single method"] = [f"{b:.1f} ({shown[name]})" for b, name in zip(best, singles, strict=True)]
+    for name, label in ROWS.items():
+        lines[label] = [f"{mean(panel, own):.1f}" if (own := row(panel, name)) else "-" for panel in results]
+        if name == "source":
+            singles = [(panel.best_single, panel) for panel in results]
+            lines["best single method"] = [f"{mean(p, own):.1f} ({NAMES[own.name]})" for own, p in singles if own]
     lines["lenses over the best single"] = [
-        f"{mean(rows['lenses']) - b:+.1f}" for rows, b in zip(panels.values(), best, strict=True)
+        f"{mean(panel, row(panel, 'lenses')) - mean(panel, panel.best_single):+.1f}" for panel in results
     ]
     lines["lenses, worst corruption over source"] = [
-        "-" if scenario == "mixed" else f"{worst(rows, 'lenses'):+.1f}" for (_, scenario), rows in panels.items()
+        "-" if panel.fields["scenario"] == "mixed" else f"{worst(panel, 'lenses'):+.1f}" for panel in results
     ]
-    return table("percent right", panels, lines)
+    return table("percent right", results, lines)
 
 
-def disagreement(panels: Panels) -> str:
+def disagreement(results: list[Panel]) -> str:
     lines = {
-        ROWS[row].strip("*"): [f"{100 * mean(rows[row], 'disagreement'):.1f}" for rows in panels.values()]
-        for row in ("naive", "svgd", "grad", "lenses")
+        ROWS[name].strip("*"): [f"{100 * mean(panel, row(panel, name), 'disagreement'):.1f}" for panel in results]
+        for name in ("naive", "svgd", "grad", "lenses")
     }
-    return table("percent of images particles disagree on", panels, lines)
+    return table("percent of images particles disagree on", results, lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", type=Path, nargs="?", default=Path("docs/results/table.csv"))
-    panels = read(parser.parse_args().table)
-    print(accuracies(panels), disagreement(panels), sep="\n\n")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("docs/results"))
+    results = read(parser.parse_args().folder)
+    print(accuracies(results), disagreement(results), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ tensors and settings, and that the model's own norm parameters are those the par
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from polytta.errors import StateError
+from polytta.files import write_whole
 
 if TYPE_CHECKING:
     from polytta.adapter import Adapted
@@ -35,16 +34,7 @@ def save(adapted: "Adapted", path: Path) -> None:
     }
     text = json.dumps(header, sort_keys=True)
     metadata = {"format": FORMAT, "header": text, "digest": _digest(tensors, text)}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(to_bytes(tensors, metadata))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, to_bytes(tensors, metadata))
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

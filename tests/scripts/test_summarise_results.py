@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TABLE = ROOT / "docs" / "results" / "table.csv"
+RESULTS = ROOT / "docs" / "results"
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def summary() -> ModuleType:
 
 
 def test_findings_carry_the_tables(summary: ModuleType) -> None:
-    panels, page = summary.read(TABLE), (ROOT / "docs" / "findings.md").read_text()
+    panels, page = summary.read(RESULTS), (ROOT / "docs" / "findings.md").read_text()
     assert len(panels) == 11
     assert summary.accuracies(panels) in page
     assert summary.disagreement(panels) in page
@@ -29,9 +29,8 @@ def test_findings_carry_the_tables(summary: ModuleType) -> None:
 
 def test_the_readme_carries_the_results(summary: ModuleType) -> None:
     shown = [line for line in (ROOT / "README.md").read_text().splitlines() if line.count("|") == 6 and ", " in line]
-    panels = summary.read(TABLE)
+    panels = summary.read(RESULTS)
     assert len(shown) == len(panels)
-    for line, rows in zip(shown, panels.values(), strict=True):
-        single = max(summary.mean(rows[name]) for name in summary.SINGLE)
-        wanted = (summary.mean(rows["source"]), single, summary.mean(rows["grad"]), summary.mean(rows["lenses"]))
-        assert line.split("|")[2:6] == [f" {value:.1f} " for value in wanted], line
+    for line, panel in zip(shown, panels, strict=True):
+        rows = (panel.source, panel.best_single, summary.row(panel, "grad"), summary.row(panel, "lenses"))
+        assert line.split("|")[2:6] == [f" {summary.mean(panel, row):.1f} " for row in rows], line

@@ -15,7 +15,7 @@ from polytta.errors import ConfigError
 from polytta.views.transforms import View as View
 from polytta.views.transforms import farther as farther
 from polytta.views.transforms import horizontal_flip as horizontal_flip
-from polytta.views.transforms import look, require_views
+from polytta.views.transforms import look, require_views, resolve
 from polytta.views.transforms import much_farther as much_farther
 from polytta.views.transforms import sharper as sharper
 from polytta.views.transforms import softer as softer
@@ -62,15 +62,4 @@ VIEWS: dict[str, Views] = {
 
 def resolve_views(spec: str | Sequence[View] | Views) -> Views:
     """Views from a name, a list of callables, or an object."""
-    if isinstance(spec, Views):
-        resolved = spec
-    elif isinstance(spec, str):
-        if spec not in VIEWS:
-            raise ConfigError(f"views: got {spec!r}; allowed are {sorted(VIEWS)}, callables, or polytta.views.Views.")
-        resolved = VIEWS[spec]
-    elif isinstance(spec, Sequence):
-        resolved = Views(tuple(spec))  # type: ignore[arg-type]
-    else:
-        raise ConfigError(f"views: got {spec!r}; allowed are {sorted(VIEWS)}, callables, or polytta.views.Views.")
-    resolved.validate()
-    return resolved
+    return resolve("views", spec, VIEWS, Views)

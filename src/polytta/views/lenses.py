@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from polytta.errors import ConfigError
 from polytta.views.transforms import (
     View,
     farther,
@@ -22,6 +21,7 @@ from polytta.views.transforms import (
     look,
     much_farther,
     require_views,
+    resolve,
     sharper,
     unchanged,
 )
@@ -66,15 +66,4 @@ LENSES: dict[str, Lenses] = {
 
 def resolve_lenses(spec: str | Sequence[View] | Lenses) -> Lenses:
     """Lenses from a name, a list of callables, or an object."""
-    if isinstance(spec, str) and spec in LENSES:
-        resolved = LENSES[spec]
-    elif isinstance(spec, Lenses):
-        resolved = spec
-    elif isinstance(spec, Sequence) and not isinstance(spec, str):
-        resolved = Lenses(tuple(spec))
-    else:
-        raise ConfigError(
-            f"lenses: got {spec!r}; allowed are {sorted(LENSES)}, callables, or polytta.views.lenses.Lenses."
-        )
-    resolved.validate()
-    return resolved
+    return resolve("lenses", spec, LENSES, Lenses)

@@ -1,6 +1,7 @@
 """Ways to look at a batch of images: callables (B, ...) -> (B, ...) that treat every image alike."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -66,6 +67,36 @@ def require_views(argument: str, transforms: Sequence[object]) -> None:
     """Raises ConfigError when there is nothing to see."""
     if not transforms or not all(callable(one) for one in transforms):
         raise ConfigError(f"{argument}: got {transforms!r}; allowed is at least one callable.")
+
+
+Chosen = TypeVar("Chosen", bound="Looks")
+
+
+class Looks(Protocol):
+    """What holds transforms and can say whether they make sense."""
+
+    def __init__(self, transforms: tuple[View, ...]) -> None: ...
+
+    def validate(self) -> None:
+        """Raises ConfigError when they do not."""
+
+
+def resolve(
+    argument: str, spec: str | Sequence[View] | Chosen, known: Mapping[str, Chosen], kind: type[Chosen]
+) -> Chosen:
+    """Transforms from a name, a list of callables, or an object of that kind."""
+    if isinstance(spec, kind):
+        resolved = spec
+    elif isinstance(spec, str) and spec in known:
+        resolved = known[spec]
+    elif isinstance(spec, Sequence) and not isinstance(spec, str):
+        resolved = kind(tuple(spec))
+    else:
+        raise ConfigError(
+            f"{argument}: got {spec!r}; allowed are {sorted(known)}, callables, or {kind.__module__}.{kind.__name__}."
+        )
+    resolved.validate()
+    return resolved
 
 
 def look(argument: str, transforms: Sequence[View], x: Tensor) -> list[Tensor]:
