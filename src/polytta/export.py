@@ -104,6 +104,6 @@ def _common_lens(adapted: "Adapted") -> View:
     lenses = adapted.config.lenses
     if lenses.differ(adapted.config.particles):
         raise ConfigError(
-            "which: got 'merged' for particles with different lenses; allowed are 'ensemble', 'best' or one."
+            "which: got 'merged' for particles with different lenses; allowed are 'ensemble', 'best' or a number."
         )
     return lenses.of_particle(0)

@@ -7,9 +7,8 @@ particle that has learnt nothing, or sees badly, is unsure of single images and 
 few classes is sure of them but scores lower still. Balance counts twice because sureness is what every particle is
 trained to show. The weighted geometric mean lets whoever is sure of *this* image speak louder, also where no particle
 is best over the whole stream, as in a mixture of shifts; probabilities count as at least 10⁻⁶, so that nobody has a
-veto. Five per ban of information (a factor of ten), however many classes there are: relative to ln C, weights over a
-thousand classes were too equal to keep bad particles out (docs/findings.md). The scores cover about the last 1,000
-images and never the batch they are used on.
+veto. Five per ban of information (a factor of ten), so that being sure is worth the same among ten classes and among a
+thousand. The scores cover about the last 1,000 images and never the batch they are used on.
 """
 
 from collections.abc import Mapping
