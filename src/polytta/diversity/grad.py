@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from polytta.diversity.base import Diversifier, Objective
-from polytta.diversity.input_gradients import alignment, products
+from polytta.diversity.input_gradients import alignment, products, through_products
 from polytta.errors import ConfigError
 from polytta.methods.base import Pass, Selection
 
@@ -106,9 +106,7 @@ class Grad(Diversifier):
         per_particle = objective.weighted(made, selection).sum(dim=1)
         retain = objective.penalty is not None
         base, gradients = torch.autograd.grad(per_particle.sum(), (objective.theta, made.x), retain_graph=retain)
-        with torch.enable_grad():
-            leaf = gradients.detach().requires_grad_()
-            towards = torch.autograd.grad(self._omega(objective, leaf, selection), leaf)[0]
+        towards = self._slope(objective, gradients, selection)
         step = _step_size(made.x, towards, objective.rounding)
         shifted = objective.again(made, made.x.detach() + step * towards, selection.mask)
         counts = selection.mask.sum(dim=1, keepdim=True).clamp(min=1)
@@ -124,6 +122,15 @@ class Grad(Diversifier):
         dots = products(objective.by_population(gradients), mask)
         objective.note_input_gradients(dots, selection.mask)
         return alignment(dots, mask, self.form).sum()
+
+    def _slope(self, objective: Objective, gradients: Tensor, selection: Selection) -> Tensor:
+        """∂Ω_Grad by the input gradients."""
+        mask, grouped = objective.by_population(selection.mask), objective.by_population(gradients)
+        with torch.enable_grad():
+            dots = products(grouped, mask).requires_grad_()
+            slope = torch.autograd.grad(alignment(dots, mask, self.form).sum(), dots)[0]
+        objective.note_input_gradients(dots, selection.mask)
+        return through_products(slope, grouped, mask).reshape(gradients.shape)
 
 
 def _step_size(x: Tensor, towards: Tensor, rounding: float) -> Tensor:

@@ -3,11 +3,24 @@
 import torch
 from torch import Tensor
 
+_ROW = 4096
+"""Values from which a product is taken row by row of the image: few particles give a matrix product little else to
+share among a GPU's units."""
+
 
 def products(gradients: Tensor, mask: Tensor) -> Tensor:
     """(..., K, K, B) products of input gradients (..., K, B, *image), which have as many dimensions more than mask."""
     flat = gradients.flatten(mask.dim())
+    if flat.shape[-1] > _ROW and gradients.dim() > mask.dim() + 1:
+        rows = gradients.flatten(mask.dim(), -2)
+        return torch.einsum("...ibrd,...jbrd->...ijbr", rows, rows).sum(dim=-1)
     return torch.einsum("...ibd,...jbd->...ijb", flat, flat)
+
+
+def through_products(slope: Tensor, gradients: Tensor, mask: Tensor) -> Tensor:
+    """(..., K, B, *image) slope with respect to the gradients, given that with respect to their products."""
+    both = slope + slope.transpose(-3, -2)
+    return torch.einsum("...ijb,...jbd->...ibd", both, gradients.flatten(mask.dim())).reshape(gradients.shape)
 
 
 def alignment(dots: Tensor, mask: Tensor, form: str) -> Tensor:
