@@ -9,7 +9,8 @@ class Perf:
     """Measure on a CUDA device what particles cost, against one model adapted the usual way."""
 
     out: Path = Path("polytta-perf")
-    """Folder for performance.json, performance.md and the drawing."""
+    """Folder for performance.json, performance.md and the drawing; performance.partial.json is what an interrupted run
+    had measured."""
     quick: bool = False
     """Only three particles with Grad against the reference, once; prints and writes nothing."""
     show: Path | None = None
@@ -25,10 +26,12 @@ class Perf:
                 name = f"{figure.model}, batch {figure.batch}, {figure.variant}, K = {figure.particles}, {figure.how}"
                 print(f"{name:<80}{figure.middle:9.2f} ms{figure.memory:8.0f} MiB")
             return
-        results = run() if self.show is None else Results.load(self.show)
+        partial = self.out / "performance.partial.json"
+        results = run(so_far=lambda measured: measured.save(partial)) if self.show is None else Results.load(self.show)
         self.out.mkdir(parents=True, exist_ok=True)
         if self.show is None:
             results.save(self.out / "performance.json")
+            partial.unlink(missing_ok=True)
         (self.out / "performance.md").write_text(page(results))
         (self.out / "performance-growth.svg").write_text(growth_svg(results))
         print(page(results))

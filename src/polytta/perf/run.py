@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 import polytta
 from polytta.errors import InputError
+from polytta.files import write_whole
 from polytta.methods import DeYO
 from polytta.methods.base import entropy
 from polytta.models import create
@@ -89,7 +90,7 @@ class Results:
 
     def save(self, path: Path) -> None:
         """Writes JSON."""
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        write_whole(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
     @classmethod
     def load(cls, path: Path) -> "Results":
@@ -101,23 +102,31 @@ class Results:
             raise InputError(f"--show: got {path}; allowed is a performance.json of polytta perf.") from error
 
 
-def run(*, quick: bool = False) -> Results:
-    """Measures all of it; ``quick`` only the six goals, once."""
+def run(*, quick: bool = False, so_far: Callable[[Results], None] = lambda results: None) -> Results:
+    """Measures all of it.
+
+    Args:
+        quick: only the six goals, once.
+        so_far: is given what there is after every table; the whole takes minutes.
+    """
     if not torch.cuda.is_available():
         raise InputError("perf: no CUDA device here; allowed is a machine with one.")
     repeats = 1 if quick else 3
     figures: list[Figure] = []
+    results = Results(torch.cuda.get_device_name(), torch.__version__, matmul_rate(), figures)
     with tqdm(total=len(GOALS) + (0 if quick else 3), unit="table") as bar:
         for model, batch in GOALS:
             bar.set_description(f"{LABELS[model]}, batch {batch}")
             figures += _Bench(model, batch, repeats).table(quick=quick)
+            so_far(results)
             bar.update()
         if not quick:
             for make in (_growth_in_particles, _growth_in_batch, _streams):
                 bar.set_description(make.__name__.strip("_").replace("_", " "))
                 figures += make(repeats)
+                so_far(results)
                 bar.update()
-    return Results(torch.cuda.get_device_name(), torch.__version__, matmul_rate(), figures)
+    return results
 
 
 class _Bench:
