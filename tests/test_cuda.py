@@ -11,6 +11,7 @@ import polytta
 from polytta.checks.networks import KINDS, small_model, small_stream
 from polytta.diversity import SVGD, Grad
 from polytta.methods import EATA, SAR, DeYO, Method, Tent
+from polytta.models import create
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -155,6 +156,19 @@ def test_bf16_with_fused_kernels_is_close_to_the_loop(kind: str) -> None:
             for x in stream:
                 assert (fast(x).exp() - exact(x).exp()).abs().max() <= 0.06, (precision, diversity)
             assert fast.theta.dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["cifar10_resnet_gn", "cifar10_resnet_bn"])
+def test_a_recorded_residual_network_is_close_to_plain_modules(name: str) -> None:
+    """With branches and ReLUs computed in the norm layers' kernels, which read two gradients at once."""
+    model = create(f"bundled/{name}").module.cuda()
+    generator = torch.Generator().manual_seed(0)
+    stream = [torch.randn(4, 3, 32, 32, generator=generator).cuda() for _ in range(6)]
+    for diversity in ("none", "grad"):
+        arguments = {"diversity": diversity, "lr": 1e-3, "precision": "tf32"}
+        plain, recorded = (polytta.adapt(model, "tent", engine=engine, **arguments) for engine in ("static", "graph"))
+        for x in stream:
+            assert (recorded(x).exp() - plain(x).exp()).abs().max() <= 0.02, diversity
 
 
 def test_moving_saving_and_loading(tmp_path: Path) -> None:

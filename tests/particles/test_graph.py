@@ -48,7 +48,22 @@ def test_what_is_fused() -> None:
     assert len(graph.stand_ins) > len(static.stand_ins), "norm layers that nobody adapts are replaced too"
     model, side = zoo.build("timm/resnet50_gn")
     graph, _, _ = engines(model, torch.randn(2, 3, side, side, dtype=torch.float64), "source")
-    assert len(graph.findings.activations) == 33
+    assert sum(norm.waits for norm in graph.stand_ins) == 49
+
+
+def test_what_a_hook_keeps_is_of_the_pass_it_was_made_in() -> None:
+    torch.manual_seed(0)
+    block = nn.Sequential(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4))
+    model = nn.Sequential(block, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)).double().eval()
+    kept: list[torch.Tensor] = []
+    x = torch.randn(2, 3, 8, 8, dtype=torch.float64)
+    graph, static, theta = engines(model, x, "batch")
+    assert [norm.waits for norm in graph.stand_ins] == [True]
+    for engine in (graph, static):
+        engine.network[0].register_forward_hook(lambda module, inputs, output: kept.append(output))
+        engine.logits(theta, x.expand(theta.shape[0], *x.shape))
+        engine.logits(3 * theta, x.expand(theta.shape[0], *x.shape))
+    assert all(torch.allclose(got * 1, expected) for got, expected in zip(kept[:2], kept[2:], strict=True))
 
 
 def test_a_graph_needs_a_gpu() -> None:

@@ -8,11 +8,12 @@ the same shapes every time and can be captured.
 
 from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from polytta.errors import ModelError
 from polytta.particles.engine import Engine, Statistics
 from polytta.particles.folded_norm import Fold, FoldedNorm
+from polytta.particles.stand_in import replace_everywhere
 
 
 class FoldedEngine(Engine):
@@ -41,6 +42,7 @@ class FoldedEngine(Engine):
         self.place(theta)
         self.fold.twice = twice
         self.fold.partial = where is not None
+        self.fold.marks, self.fold.pending = {}, []
         if where is None or self.static_shapes:
             self.fold.counts = None
             self.fold.mask = where if self.uses_batch_statistics else None
@@ -81,13 +83,3 @@ class StaticFoldedEngine(FoldedEngine):
 
     name: ClassVar[str] = "static"
     static_shapes: ClassVar[bool] = True
-
-
-def replace_everywhere(network: nn.Module, layer: nn.Module, stand_in: nn.Module) -> None:
-    """A layer may hang in several places of the tree."""
-    for parent in list(network.modules()):
-        if parent is stand_in:
-            continue
-        for child, module in parent._modules.items():
-            if module is layer:
-                parent._modules[child] = stand_in

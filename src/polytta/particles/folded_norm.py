@@ -1,6 +1,7 @@
 """Norm layers whose scale and shift depend on the particle a row belongs to."""
 
 from dataclasses import dataclass, field
+from weakref import ref
 
 import torch
 import torch.nn.functional as F
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from polytta.errors import InputError
 from polytta.particles.probe import NormSite
+from polytta.particles.stand_in import StandIn
 
 
 @dataclass
@@ -19,6 +21,8 @@ class Fold:
         counts: rows per particle when they differ, particle by particle; None means equally many.
         partial: whether these are only the samples that a filter left over.
         mask: (K, B), the samples that count for batch statistics; None means all.
+        marks: by number of images, what kernels need to know of the mask.
+        pending: outputs that may not have been computed yet.
         twice: whether the pass will be differentiated twice.
         affine: per layer the particles' (K, ...) weight and bias.
     """
@@ -27,6 +31,8 @@ class Fold:
     counts: tuple[int, ...] | None = None
     partial: bool = False
     mask: Tensor | None = None
+    marks: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    pending: list[ref[Tensor]] = field(default_factory=list)
     twice: bool = False
     affine: dict[str, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
 
@@ -48,8 +54,8 @@ class Fold:
         return [count * (size // sum(self.counts)) for count in self.counts]
 
 
-class FoldedNorm(nn.Module):
-    """Stands in for a norm layer; attributes of the layer it replaced stay readable (parents ask for ``weight.dtype``).
+class FoldedNorm(StandIn):
+    """Stands in for a norm layer.
 
     Args:
         inner: the layer replaced.
@@ -60,19 +66,12 @@ class FoldedNorm(nn.Module):
     """
 
     def __init__(self, inner: nn.Module, site: NormSite, fold: Fold, name: str, *, batch_statistics: bool) -> None:
-        super().__init__()
-        self.inner = inner
+        super().__init__(inner)
         self.site = site
         self.fold = fold
         self.name = name
         self.batch_statistics = batch_statistics
         self.called = False
-
-    def __getattr__(self, key: str) -> Tensor | nn.Module:
-        try:
-            return super().__getattr__(key)
-        except AttributeError:
-            return getattr(super().__getattr__("inner"), key)
 
     def forward(self, x: Tensor) -> Tensor:
         """The layer, each row with its own particle's affine."""

@@ -5,18 +5,21 @@ the plain modules compute.
 """
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from polytta.particles.engine import Statistics
-from polytta.particles.folded import StaticFoldedEngine, replace_everywhere
+from polytta.particles.folded import StaticFoldedEngine
 from polytta.particles.folded_norm import FoldedNorm
 from polytta.particles.fused_norm import FusedNorm
 from polytta.particles.patches import PatchProjection, SplitsKeepLayout
+from polytta.particles.pending import settled
+from polytta.particles.pooling import FusedMaxPool
 from polytta.particles.precision import is_convolutional
-from polytta.particles.probe import Findings
+from polytta.particles.shortcut import Shortcut
+from polytta.particles.stand_in import StandIn, replace_everywhere
+from polytta.particles.stem import Stem
 
 
 class GraphEngine(StaticFoldedEngine):
@@ -28,24 +31,32 @@ class GraphEngine(StaticFoldedEngine):
     stand_in: ClassVar[type[FoldedNorm]] = FusedNorm
 
     def _set_up(self, statistics: Statistics) -> None:
-        self.findings = _with_activations(self.findings)
         super()._set_up(statistics)
-        for name in self.findings.activations.values():
-            replace_everywhere(self.network, self.network.get_submodule(name), nn.Identity())
-        # Only the one that cuts a transformer's image: elsewhere a parent may flatten what a convolution returns, which
-        # the projection's memory layout does not allow.
-        for module in () if is_convolutional(self.network) else list(self.network.modules()):
-            if PatchProjection.fits(module):
-                replace_everywhere(self.network, module, PatchProjection(module))  # type: ignore[arg-type]
+        for norm in self.stand_ins:
+            assert isinstance(norm, FusedNorm)
+            norm.waits = norm.name in self.findings.before_relu and not norm.site.recipe.post
+        convolutional = is_convolutional(self.network)
+        for module in list(self.network.modules()):
+            stand_in: StandIn | None = None
+            if FusedMaxPool.fits(module):
+                stand_in = FusedMaxPool(module, self.fold)  # type: ignore[arg-type]
+            elif Shortcut.fits(module):
+                stand_in = Shortcut(module)
+            # A transformer has one convolution, which cuts the image. Elsewhere a parent may flatten what such a
+            # convolution returns, which the projection's memory layout does not allow.
+            elif not convolutional and PatchProjection.fits(module):
+                stand_in = PatchProjection(module)
+            elif convolutional and Stem.fits(module):
+                stand_in = Stem(module, self.fold)  # type: ignore[arg-type]
+                # It lays out what it reads itself, which is the images.
+                self.enters_channels_last &= self.precision != "bf16"
+            if stand_in is not None:
+                replace_everywhere(self.network, module, stand_in.eval())
 
     def _forward(self, x: Tensor) -> Tensor:
         with nullcontext() if self.fold.twice else SplitsKeepLayout():
-            return super()._forward(x)
-
-
-def _with_activations(findings: Findings) -> Findings:
-    sites = dict(findings.sites)
-    for norm in findings.activations:
-        site = sites[norm]
-        sites[norm] = replace(site, recipe=replace(site.recipe, post=(*site.recipe.post, nn.ReLU())))
-    return replace(findings, sites=sites)
+            out: Tensor = settled(super()._forward(x))
+            # Somebody's hook may keep one to look at later, when the particles are others.
+            for waiting in self.fold.pending:
+                settled(waiting())
+        return out

@@ -13,15 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from polytta.particles.activations import has_hooks
+from polytta.particles.pending import settled
+from polytta.particles.stand_in import StandIn, has_hooks
 
 
-class PatchProjection(nn.Module):
+class PatchProjection(StandIn):
     """A convolution whose stride is its kernel size, as a matrix product."""
 
-    def __init__(self, inner: nn.Conv2d) -> None:
-        super().__init__()
-        self.inner = inner
+    inner: nn.Conv2d
 
     @staticmethod
     def fits(module: nn.Module) -> bool:
@@ -35,12 +34,6 @@ class PatchProjection(nn.Module):
             and module.groups == 1
             and not has_hooks(module)
         )
-
-    def __getattr__(self, key: str) -> Any:
-        try:
-            return super().__getattr__(key)
-        except AttributeError:
-            return getattr(super().__getattr__("inner"), key)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to (B, D, H/h, W/w)."""
@@ -65,9 +58,9 @@ class SplitsKeepLayout(TorchFunctionMode):
     ) -> Any:
         named = kwargs or {}
         if func in (torch.unbind, Tensor.unbind) and args and isinstance(args[0], Tensor) and args[0].requires_grad:
-            dim = args[1] if len(args) > 1 else named.get("dim", 0)
-            if not args[0].is_contiguous() and _dense(args[0]):
-                return _Unbind.apply(args[0], dim)
+            dim, whole = args[1] if len(args) > 1 else named.get("dim", 0), settled(args[0])
+            if not whole.is_contiguous() and _dense(whole):
+                return _Unbind.apply(whole, dim)
         return func(*args, **named)
 
 

@@ -54,11 +54,11 @@ def is_convolutional(network: nn.Module) -> bool:
     return sum(isinstance(module, nn.Conv2d) for module in network.modules()) > 1
 
 
-def entering(x: Tensor, precision: Precision, *, convolutional: bool) -> Tensor:
+def entering(x: Tensor, precision: Precision, *, channels_last: bool) -> Tensor:
     """The images as the trunk wants them."""
     if precision == "bf16":
         x = x.bfloat16()
-    if precision != "fp32" and convolutional and x.dim() == 4:
+    if precision != "fp32" and channels_last and x.dim() == 4:
         x = x.contiguous(memory_format=torch.channels_last)
     return x
 

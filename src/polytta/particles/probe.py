@@ -8,14 +8,14 @@ mixes or permutes samples, and is refused.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from polytta.errors import InputError, ModelError
-from polytta.particles.activations import fusable_activations
 from polytta.particles.norms import NormRecipe, is_batch_norm, is_norm, recognise
+from polytta.particles.pending import layers_that_may_wait
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Findings:
     Attributes:
         sites: the norm layers.
         num_classes: C.
-        activations: {norm layer: ReLU module} that may be computed together.
+        before_relu: the norm layers that may wait for the ReLU that follows them.
     """
 
     sites: dict[str, NormSite]
     num_classes: int
-    activations: dict[str, str] = field(default_factory=dict)
+    before_relu: frozenset[str] = frozenset()
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, every
         sample: one image, (1, ...).
         adapted: the layers to adapt, which must be called and understood, as must all BatchNorm layers.
         everything: whether to describe the other norm layers too, as far as they are understood, and to look for
-            activations.
+            the ReLUs that follow.
     """
     norms = tuple(name for name, module in network.named_modules() if is_norm(module))
     batch_norms = tuple(name for name in norms if is_batch_norm(network.get_submodule(name)))
@@ -95,8 +95,8 @@ def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, every
             )
         if usable:
             sites[name] = usable[0]
-    pairs = fusable_activations(network, tuple(sites), three) if everything else {}
-    return Findings(sites, classes, pairs)
+    waiting = layers_that_may_wait(network, tuple(sites), three) if everything else frozenset()
+    return Findings(sites, classes, waiting)
 
 
 def check_output(output: object, batch: int) -> Tensor:

@@ -1,190 +1,229 @@
 """The GPU programs of ``channel_norm`` for units of any size: what they compute is said there.
 
-Names are those of ``channel_tiles``.
+Names are those of ``channel_tiles``. With FIRST a program takes the sums of its unit itself; otherwise other programs
+have taken those of its parts, and it adds them (SB is at least the number of parts). Loops that take sums fetch the
+next tiles while they work on one; so do programs that go over their unit twice, of which few run at a time.
 """
 
 import triton
 import triton.language as tl
 
 from polytta.particles.kernels.channel_tiles import (
+    GENERAL,
+    activated,
     affine_of,
-    by_channel,
-    by_group,
     channels_of,
+    group_sums,
     load_tile,
+    minus,
+    place_of_program,
     row_weight,
     slope_of,
     statistics_of,
+    store_statistics,
+    store_tile,
+    times,
 )
+
+_AHEAD = tl.constexpr(3)
 
 
 @triton.jit
-def _known(totals, unit, units, channel, exists, C: tl.constexpr):
-    """Two sums of a unit that other programs have taken, stored as (2, unit, channel)."""
-    first = tl.load(totals + unit * C + channel, mask=exists, other=0.0)
-    second = tl.load(totals + (units + unit) * C + channel, mask=exists, other=0.0)
+def _parts(parts, unit, units, splits, channel, exists, C, SB: tl.constexpr):
+    """[SB, NG·CP] two sums of every part of a unit, stored as (2, unit, part, channel)."""
+    part = tl.arange(0, SB)
+    place = (unit * splits + part)[:, None] * C + channel[None, :]
+    known = (part < splits)[:, None] & exists[None, :]
+    first = tl.load(parts + place, mask=known, other=0.0)
+    second = tl.load(parts + units * splits * C + place, mask=known, other=0.0)
     return first, second
 
 
 @triton.jit
-def _shift(x, unit, size, block, member, C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr):
-    """First value of each channel's group, near enough to its mean to keep sums of squares accurate."""
+def _store_part(parts, unit, units, part, splits, channel, exists, first, second, C):
+    place = (unit * splits + part) * C + channel
+    tl.store(parts + place, tl.sum(first, axis=0), mask=exists)
+    tl.store(parts + units * splits * C + place, tl.sum(second, axis=0), mask=exists)
+
+
+@triton.jit
+def _shift(x, unit, size, block, C, CG: tl.constexpr, NG: tl.constexpr):
+    """[NG] first value of each group, near enough to its mean to keep sums of squares accurate."""
     channel = tl.minimum((block * NG + tl.arange(0, NG)) * CG, C - 1)
-    return by_channel(tl.load(x + unit * size * C + channel).to(tl.float32), member)
+    return tl.load(x + unit * size * C + channel).to(tl.float32)
 
 
 @triton.jit
 def _sums(
     x, mask, unit, first, last, size, pixels, channel, exists, shift,
-    C: tl.constexpr, MB: tl.constexpr, CB: tl.constexpr, MASKED: tl.constexpr,
+    C, CP: tl.constexpr, NG: tl.constexpr, MB: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
-    """Over pixels first..last of a unit: sums of x - shift and of its square."""
-    one = tl.zeros([MB, CB], tl.float32)
-    two = tl.zeros([MB, CB], tl.float32)
-    start = x + unit * size * C
-    for at in range(first, last, MB):
+    """Over pixels first..last of a unit: sums of x - shift and of its square, still to be added along the tile."""
+    one = tl.zeros([MB, NG * CP], tl.float32)
+    two = tl.zeros([MB, NG * CP], tl.float32)
+    start = unit * size
+    for at in tl.range(first, last, MB, num_stages=_AHEAD):
         row = at + tl.arange(0, MB)
         inside = row < last
         seen = inside[:, None] & exists[None, :]
-        difference = tl.where(seen, load_tile(start, row, channel, seen, C) - shift[None, :], 0.0)
+        difference = tl.where(seen, minus(load_tile(x + start * C, row, channel, seen, C), shift, NG, CP), 0.0)
         counted = difference
         if MASKED:
-            counted = difference * row_weight(mask, unit * size + row, inside, pixels)[:, None]
+            counted = difference * row_weight(mask, start + row, inside, pixels)[:, None]
         one += counted
         two += counted * difference
-    return tl.sum(one, axis=0), tl.sum(two, axis=0)
+    return one, two
 
 
 @triton.jit
 def _slope_sums(
-    x, dy, unit, first, last, size, channel, exists, mean, scale, w, b,
-    C: tl.constexpr, MB: tl.constexpr, CB: tl.constexpr, RELU: tl.constexpr,
+    x, dy, twin, signs, dskip, unit, first, last, size, channel, exists, block, centre, scale, w, b,
+    C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, MB: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
 ):  # fmt: skip
-    """Over pixels first..last of a unit: sums of ∂y x̂ and of ∂y."""
-    dw = tl.zeros([MB, CB], tl.float32)
-    db = tl.zeros([MB, CB], tl.float32)
-    start, slopes = x + unit * size * C, dy + unit * size * C
-    for at in range(first, last, MB):
-        row = at + tl.arange(0, MB)
-        seen = (row < last)[:, None] & exists[None, :]
-        normal = (load_tile(start, row, channel, seen, C) - mean[None, :]) * scale[None, :]
-        slope = slope_of(slopes, row, channel, seen, normal, w, b, C, RELU)
-        dw += slope * normal
-        db += slope
-    return tl.sum(dw, axis=0), tl.sum(db, axis=0)
-
-
-@triton.jit
-def sum_kernel(
-    x, mask, parts, units, size, pixels, splits,
-    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr, MASKED: tl.constexpr,
-):  # fmt: skip
-    """Sums of one part of a unit."""
-    block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    channel, exists, member = channels_of(block, C, CG, NG, CB)
-    each = tl.cdiv(size, splits)
-    shift = _shift(x, unit, size, block, member, C, CG, NG)
-    last = tl.minimum((part + 1) * each, size)
-    one, two = _sums(x, mask, unit, part * each, last, size, pixels, channel, exists, shift, C, MB, CB, MASKED)
-    place = (unit * splits + part) * C + channel
-    tl.store(parts + place, one, mask=exists)
-    tl.store(parts + units * splits * C + place, two, mask=exists)
-
-
-@triton.jit
-def forward_kernel(
-    x, y, mask, counts, weight, bias, mean, rstd, totals, units, size, pixels, splits, units_each,
-    weight_stride, bias_stride, eps,
-    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr, KNOWN: tl.constexpr,
-    RELU: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
-):  # fmt: skip
-    """Statistics of a unit (from sums taken here, or known), then one part's output."""
-    block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    channel, exists, member = channels_of(block, C, CG, NG, CB)
-    shift = _shift(x, unit, size, block, member, C, CG, NG)
-    if KNOWN:
-        one, two = _known(totals, unit, units, channel, exists, C)
-    else:
-        one, two = _sums(x, mask, unit, 0, size, size, pixels, channel, exists, shift, C, MB, CB, MASKED)
-    count = size * CG * 1.0
-    if MASKED:
-        count = tl.load(counts + unit) * CG
-    away = by_group(one, member) / count
-    deviation = 1 / tl.sqrt(tl.maximum(by_group(two, member) / count - away * away, 0.0) + eps)
-    centre, scale = shift + by_channel(away, member), by_channel(deviation, member)
-    if part == 0:
-        group = block * NG + tl.arange(0, NG)
-        first_of_group = member & (tl.arange(0, CB)[:, None] % CG == 0)
-        place = unit * (C // CG) + group
-        tl.store(mean + place, by_group(centre, first_of_group), mask=group < C // CG)
-        tl.store(rstd + place, deviation, mask=group < C // CG)
-    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
-    start, target = x + unit * size * C, y + unit * size * C
-    each = tl.cdiv(size, splits)
-    last = tl.minimum((part + 1) * each, size)
-    for at in range(part * each, last, MB):
-        row = at + tl.arange(0, MB)
-        seen = (row < last)[:, None] & exists[None, :]
-        value = load_tile(start, row, channel, seen, C)
-        out = (value - centre[None, :]) * scale[None, :] * w[None, :] + b[None, :]
-        if RELU:
-            out = tl.maximum(out, 0.0)
-        tl.store(target + row[:, None] * C + channel[None, :], out.to(y.dtype.element_ty), mask=seen)
-
-
-@triton.jit
-def slope_sum_kernel(
-    x, dy, weight, bias, mean, rstd, parts, units, size, splits, units_each, weight_stride, bias_stride,
-    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr,
-    RELU: tl.constexpr, HAS_BIAS: tl.constexpr,
-):  # fmt: skip
-    """Sums of the slopes of one part of a unit."""
-    block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    channel, exists, member = channels_of(block, C, CG, NG, CB)
-    centre, scale = statistics_of(unit, block, mean, rstd, member, C, CG, NG)
-    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
-    each = tl.cdiv(size, splits)
-    last = tl.minimum((part + 1) * each, size)
-    dw, db = _slope_sums(x, dy, unit, part * each, last, size, channel, exists, centre, scale, w, b, C, MB, CB, RELU)
-    place = (unit * splits + part) * C + channel
-    tl.store(parts + place, dw, mask=exists)
-    tl.store(parts + units * splits * C + place, db, mask=exists)
-
-
-@triton.jit
-def backward_kernel(
-    x, dy, dx, mask, counts, weight, bias, mean, rstd, totals, units, size, pixels, splits, units_each,
-    weight_stride, bias_stride,
-    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr, KNOWN: tl.constexpr,
-    RELU: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
-):  # fmt: skip
-    """Sums of the slopes of a unit (taken here, or known), then one part's ∂x."""
-    block, unit, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    channel, exists, member = channels_of(block, C, CG, NG, CB)
-    centre, scale = statistics_of(unit, block, mean, rstd, member, C, CG, NG)
-    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
-    if KNOWN:
-        dw, db = _known(totals, unit, units, channel, exists, C)
-    else:
-        dw, db = _slope_sums(x, dy, unit, 0, size, size, channel, exists, centre, scale, w, b, C, MB, CB, RELU)
-        tl.store(totals + unit * C + channel, dw, mask=exists)
-        tl.store(totals + (units + unit) * C + channel, db, mask=exists)
-    count = size * CG * 1.0
-    if MASKED:
-        count = tl.load(counts + unit) * CG
-    along = by_channel(by_group(dw * w, member) / count, member)
-    flat = by_channel(by_group(db * w, member) / count, member)
-    start, slopes, target = x + unit * size * C, dy + unit * size * C, dx + unit * size * C
-    each = tl.cdiv(size, splits)
-    last = tl.minimum((part + 1) * each, size)
-    for at in range(part * each, last, MB):
+    """Over pixels first..last of a unit: sums of ∂y x̂ and of ∂y, still to be added along the tile."""
+    dw = tl.zeros([MB, NG * CP], tl.float32)
+    db = tl.zeros([MB, NG * CP], tl.float32)
+    start = unit * size
+    for at in tl.range(first, last, MB, num_stages=_AHEAD):
         row = at + tl.arange(0, MB)
         inside = row < last
         seen = inside[:, None] & exists[None, :]
-        normal = (load_tile(start, row, channel, seen, C) - centre[None, :]) * scale[None, :]
-        slope = slope_of(slopes, row, channel, seen, normal, w, b, C, RELU)
-        through_statistics = flat[None, :] + normal * along[None, :]
+        normal = times(minus(load_tile(x + start * C, row, channel, seen, C), centre, NG, CP), scale, NG, CP)
+        slope = slope_of(
+            dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b,
+            C, CG, CP, NG, RELU, SKIP, TWIN,
+        )  # fmt: skip
+        dw += slope * normal
+        db += slope
+    return dw, db
+
+
+@triton.jit(do_not_specialize=GENERAL)
+def sum_kernel(
+    x, mask, parts, units, size, pixels, splits, chunks,
+    CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
+    MASKED: tl.constexpr,
+):  # fmt: skip
+    """Sums of one part of a unit."""
+    C = chunks * CM
+    block, part, unit = place_of_program(FIRST=True)
+    channel, exists = channels_of(block, C, CG, CP, NG, V)
+    each = tl.cdiv(size, splits)
+    last = tl.minimum((part + 1) * each, size)
+    shift = _shift(x, unit, size, block, C, CG, NG)
+    one, two = _sums(x, mask, unit, part * each, last, size, pixels, channel, exists, shift, C, CP, NG, MB, MASKED)
+    _store_part(parts, unit, units, part, splits, channel, exists, one, two, C)
+
+
+@triton.jit(do_not_specialize=GENERAL)
+def forward_kernel(
+    x, y, skip, signs, mask, counts, weight, bias, mean, rstd, parts, units, size, pixels, splits, units_each,
+    weight_stride, bias_stride, eps, chunks,
+    CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
+    SB: tl.constexpr, FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, HAS_BIAS: tl.constexpr,
+    MASKED: tl.constexpr,
+):  # fmt: skip
+    """Statistics of a unit, then one part's output."""
+    C = chunks * CM
+    block, part, unit = place_of_program(FIRST)
+    channel, exists = channels_of(block, C, CG, CP, NG, V)
+    shift = _shift(x, unit, size, block, C, CG, NG)
+    if FIRST:
+        one, two = _sums(x, mask, unit, 0, size, size, pixels, channel, exists, shift, C, CP, NG, MB, MASKED)
+    else:
+        one, two = _parts(parts, unit, units, splits, channel, exists, C, SB)
+    count = size * CG * 1.0
+    if MASKED:
+        count = tl.load(counts + unit) * pixels * CG
+    away = group_sums(one, NG, CP) / count
+    scale = 1 / tl.sqrt(tl.maximum(group_sums(two, NG, CP) / count - away * away, 0.0) + eps)
+    centre = shift + away
+    if part == 0:
+        store_statistics(unit, block, mean, rstd, centre, scale, C, CG, NG)
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
+    start = unit * size
+    each = tl.cdiv(size, tl.num_programs(1))
+    last = tl.minimum((part + 1) * each, size)
+    for at in tl.range(part * each, last, MB, num_stages=_AHEAD if FIRST else 1):
+        row = at + tl.arange(0, MB)
+        inside = row < last
+        seen = inside[:, None] & exists[None, :]
+        normal = times(minus(load_tile(x + start * C, row, channel, seen, C), centre, NG, CP), scale, NG, CP)
+        out = activated(
+            normal * w[None, :] + b[None, :], skip, signs, start, row, inside, channel, seen, block,
+            C, CG, CP, NG, RELU, SKIP,
+        )  # fmt: skip
+        store_tile(y + start * C, row, channel, seen, out, C)
+
+
+@triton.jit(do_not_specialize=GENERAL)
+def slope_sum_kernel(
+    x, dy, twin, signs, dskip, weight, bias, mean, rstd, parts, units, size, splits, units_each,
+    weight_stride, bias_stride, chunks,
+    CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr, HAS_BIAS: tl.constexpr,
+):  # fmt: skip
+    """Sums of the slopes of one part of a unit."""
+    C = chunks * CM
+    block, part, unit = place_of_program(FIRST=True)
+    channel, exists = channels_of(block, C, CG, CP, NG, V)
+    centre, scale = statistics_of(unit, block, mean, rstd, C, CG, NG)
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
+    each = tl.cdiv(size, splits)
+    last = tl.minimum((part + 1) * each, size)
+    dw, db = _slope_sums(
+        x, dy, twin, signs, dskip, unit, part * each, last, size, channel, exists, block, centre, scale, w, b,
+        C, CG, CP, NG, MB, RELU, SKIP, TWIN,
+    )  # fmt: skip
+    _store_part(parts, unit, units, part, splits, channel, exists, dw, db, C)
+
+
+@triton.jit(do_not_specialize=GENERAL)
+def backward_kernel(
+    x, dy, twin, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, parts, totals, units, size, pixels, splits,
+    units_each, weight_stride, bias_stride, chunks,
+    CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
+    SB: tl.constexpr, FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
+    HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
+    """Sums of the slopes of a unit, then one part's ∂x."""
+    C = chunks * CM
+    block, part, unit = place_of_program(FIRST)
+    channel, exists = channels_of(block, C, CG, CP, NG, V)
+    centre, scale = statistics_of(unit, block, mean, rstd, C, CG, NG)
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
+    if FIRST:
+        dw, db = _slope_sums(
+            x, dy, twin, signs, dskip, unit, 0, size, size, channel, exists, block, centre, scale, w, b,
+            C, CG, CP, NG, MB, RELU, SKIP, TWIN,
+        )  # fmt: skip
+        # What this program has just stored for the residual branch, it reads below.
+        tl.debug_barrier()
+    else:
+        dw, db = _parts(parts, unit, units, splits, channel, exists, C, SB)
+    if part == 0:
+        _store_part(totals, unit, units, 0, 1, channel, exists, dw, db, C)
+    count = size * CG * 1.0
+    if MASKED:
+        count = tl.load(counts + unit) * pixels * CG
+    along = group_sums(dw * w[None, :], NG, CP) / count
+    flat = group_sums(db * w[None, :], NG, CP) / count
+    start = unit * size
+    slopes = dskip if SKIP else dy
+    each = tl.cdiv(size, tl.num_programs(1))
+    last = tl.minimum((part + 1) * each, size)
+    for at in tl.range(part * each, last, MB, num_stages=_AHEAD if FIRST else 1):
+        row = at + tl.arange(0, MB)
+        inside = row < last
+        seen = inside[:, None] & exists[None, :]
+        normal = times(minus(load_tile(x + start * C, row, channel, seen, C), centre, NG, CP), scale, NG, CP)
+        slope = slope_of(
+            slopes, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b,
+            C, CG, CP, NG, RELU=RELU and not SKIP, SKIP=False, TWIN=False,
+        )  # fmt: skip
+        through_statistics = minus(times(normal, along, NG, CP), -flat, NG, CP)
         if MASKED:
-            through_statistics *= row_weight(mask, unit * size + row, inside, pixels)[:, None]
-        out = (slope * w[None, :] - through_statistics) * scale[None, :]
-        tl.store(target + row[:, None] * C + channel[None, :], out.to(dx.dtype.element_ty), mask=seen)
+            through_statistics *= row_weight(mask, start + row, inside, pixels)[:, None]
+        out = times(slope * w[None, :] - through_statistics, scale, NG, CP)
+        store_tile(dx + start * C, row, channel, seen, out, C)

@@ -7,82 +7,91 @@ import triton
 import triton.language as tl
 
 from polytta.particles.kernels.channel_tiles import (
+    GENERAL,
+    activated,
     affine_of,
-    by_channel,
-    by_group,
     channels_of,
+    group_sums,
     load_tile,
+    minus,
+    place_of_program,
     row_weight,
     slope_of,
     statistics_of,
+    store_statistics,
+    store_tile,
+    times,
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=GENERAL)
 def whole_forward_kernel(
-    x, y, mask, counts, weight, bias, mean, rstd, size, pixels, units_each, weight_stride, bias_stride, eps,
-    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr,
-    RELU: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
+    x, y, skip, signs, mask, counts, weight, bias, mean, rstd, size, pixels, units_each,
+    weight_stride, bias_stride, eps, chunks,
+    CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Statistics and output of a unit."""
-    block, unit = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel, exists, member = channels_of(block, C, CG, NG, CB)
+    C = chunks * CM
+    block, _, unit = place_of_program(FIRST=True)
+    channel, exists = channels_of(block, C, CG, CP, NG, V)
+    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
     row = tl.arange(0, MB)
     inside = row < size
     seen = inside[:, None] & exists[None, :]
-    value = load_tile(x + unit * size * C, row, channel, seen, C)
+    start = unit * size
+    value = load_tile(x + start * C, row, channel, seen, C)
     count = size * CG * 1.0
     counted = value
     if MASKED:
-        count = tl.load(counts + unit) * CG
+        count = tl.load(counts + unit) * pixels * CG
         marks = row_weight(mask, unit * size + row, inside, pixels)[:, None]
         counted = value * marks
-    average = by_group(tl.sum(counted, axis=0), member) / count
-    centre = by_channel(average, member)
-    difference = tl.where(seen, value - centre[None, :], 0.0)
+    centre = group_sums(counted, NG, CP) / count
+    difference = tl.where(seen, minus(value, centre, NG, CP), 0.0)
     square = difference * difference
     if MASKED:
         square *= marks
-    deviation = 1 / tl.sqrt(by_group(tl.sum(square, axis=0), member) / count + eps)
-    group = block * NG + tl.arange(0, NG)
-    place = unit * (C // CG) + group
-    tl.store(mean + place, average, mask=group < C // CG)
-    tl.store(rstd + place, deviation, mask=group < C // CG)
-    w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
-    out = difference * (by_channel(deviation, member) * w)[None, :] + b[None, :]
-    if RELU:
-        out = tl.maximum(out, 0.0)
-    tl.store(y + unit * size * C + row[:, None] * C + channel[None, :], out.to(y.dtype.element_ty), mask=seen)
+    scale = 1 / tl.sqrt(group_sums(square, NG, CP) / count + eps)
+    store_statistics(unit, block, mean, rstd, centre, scale, C, CG, NG)
+    out = times(difference, scale, NG, CP) * w[None, :] + b[None, :]
+    out = activated(
+        out, skip, signs, start, row, inside, channel, seen, block, C, CG, CP, NG, RELU, SKIP
+    )  # fmt: skip
+    store_tile(y + start * C, row, channel, seen, out, C)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=GENERAL)
 def whole_backward_kernel(
-    x, dy, dx, mask, counts, weight, bias, mean, rstd, totals, units, size, pixels, units_each,
-    weight_stride, bias_stride,
-    C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr, MB: tl.constexpr,
-    RELU: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
+    x, dy, twin, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, totals, units, size, pixels, units_each,
+    weight_stride, bias_stride, chunks,
+    CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Sums of the slopes of a unit, and its ∂x."""
-    block, unit = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel, exists, member = channels_of(block, C, CG, NG, CB)
-    centre, scale = statistics_of(unit, block, mean, rstd, member, C, CG, NG)
+    C = chunks * CM
+    block, _, unit = place_of_program(FIRST=True)
+    channel, exists = channels_of(block, C, CG, CP, NG, V)
+    centre, scale = statistics_of(unit, block, mean, rstd, C, CG, NG)
     w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
     row = tl.arange(0, MB)
     inside = row < size
     seen = inside[:, None] & exists[None, :]
-    value = load_tile(x + unit * size * C, row, channel, seen, C)
-    normal = tl.where(seen, (value - centre[None, :]) * scale[None, :], 0.0)
-    slope = slope_of(dy + unit * size * C, row, channel, seen, normal, w, b, C, RELU)
-    dw, db = tl.sum(slope * normal, axis=0), tl.sum(slope, axis=0)
-    tl.store(totals + unit * C + channel, dw, mask=exists)
-    tl.store(totals + (units + unit) * C + channel, db, mask=exists)
+    start = unit * size
+    value = load_tile(x + start * C, row, channel, seen, C)
+    normal = tl.where(seen, times(minus(value, centre, NG, CP), scale, NG, CP), 0.0)
+    slope = slope_of(
+        dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, C, CG, CP, NG, RELU, SKIP, TWIN
+    )
     count = size * CG * 1.0
     if MASKED:
-        count = tl.load(counts + unit) * CG
-    along = by_channel(by_group(dw * w, member) / count, member)
-    flat = by_channel(by_group(db * w, member) / count, member)
-    through_statistics = flat[None, :] + normal * along[None, :]
+        count = tl.load(counts + unit) * pixels * CG
+    steep = slope * w[None, :]
+    along = group_sums(steep * normal, NG, CP) / count
+    flat = group_sums(steep, NG, CP) / count
+    through_statistics = minus(times(normal, along, NG, CP), -flat, NG, CP)
     if MASKED:
         through_statistics *= row_weight(mask, unit * size + row, inside, pixels)[:, None]
-    out = (slope * w[None, :] - through_statistics) * scale[None, :]
-    tl.store(dx + unit * size * C + row[:, None] * C + channel[None, :], out.to(dx.dtype.element_ty), mask=seen)
+    store_tile(dx + start * C, row, channel, seen, times(steep - through_statistics, scale, NG, CP), C)
+    tl.store(totals + unit * C + channel, tl.sum(slope * normal, axis=0), mask=exists)
+    tl.store(totals + (units + unit) * C + channel, tl.sum(slope, axis=0), mask=exists)

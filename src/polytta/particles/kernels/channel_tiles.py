@@ -1,34 +1,79 @@
 """What all GPU programs of ``channel_norm`` are made of.
 
-A program handles CB neighbouring channels (whole groups) of one unit, walking over its pixels MB at a time. Argument
-names: ``x`` (pixels, C), ``unit`` the program's unit, ``size`` pixels of a unit, ``pixels`` of an image, ``splits``
-parts that a unit is cut into. Quantities of a channel are vectors [CB], those of a group [NG].
+A program handles NG groups of CG neighbouring channels of one unit, walking over its pixels MB at a time. Groups are
+filled up to CP channels, a power of two. There are C = ``chunks`` · CM channels, CM being as much as a compiler needs
+to know to fetch several at once. Argument names: ``x`` (pixels, C), ``unit`` the program's unit, ``size``
+pixels of a unit, ``pixels`` of an image, ``splits`` parts that a unit is cut into. A tile is [MB, NG·CP], quantities
+of a channel are vectors [NG·CP], those of a group [NG]. Tiles are folded to [MB, NG, CP] where groups matter: that
+moves no value to another thread.
 """
 
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def channels_of(block, C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr, CB: tl.constexpr):
-    """Channel numbers [CB], which of them exist, and which group each belongs to [CB, NG]."""
-    own = tl.arange(0, CB)
-    channel = block * (NG * CG) + own
-    exists = (own < NG * CG) & (channel < C)
-    member = (own[:, None] // CG == tl.arange(0, NG)[None, :]) & exists[:, None]
-    return channel, exists, member
+GENERAL = ["weight", "bias", "mean", "rstd", "units", "size", "pixels", "splits", "units_each", "weight_stride"]
+GENERAL += ["bias_stride", "chunks"]
+"""Arguments whose values no kernel is compiled anew for: a network has many layers, and compiling takes a second."""
 
 
 @triton.jit
-def by_group(values, member):
-    """Sums over the channels of each group, [CB] to [NG]."""
-    return tl.sum(tl.where(member, values[:, None], 0.0), axis=0)
+def place_of_program(FIRST: tl.constexpr):
+    """Channel block, part and unit of a program.
+
+    Programs start in the order of their numbers. The first to look at a tensor begin where the one before them ended,
+    whose last values are still in the cache; those who look at it again do so in turn.
+    """
+    block, part, unit = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    if FIRST:
+        part = tl.num_programs(1) - 1 - part
+        unit = tl.num_programs(2) - 1 - unit
+    return block, part, unit.to(tl.int64)
 
 
 @triton.jit
-def by_channel(values, member):
-    """Each channel's group value, [NG] to [CB]."""
-    return tl.sum(tl.where(member, values[None, :], 0.0), axis=1)
+def channels_of(block, C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr):
+    """Channel numbers, and which of them exist; V of them at a time are neighbours in memory."""
+    own = tl.arange(0, NG * CP)
+    if CG == CP:
+        channel = block * (NG * CG) + own
+        exists = channel < C
+    else:
+        channel = (block * NG + own // CP) * CG + own % CP
+        exists = (own % CP < CG) & (channel < C)
+        channel = tl.max_contiguous(tl.multiple_of(channel, V), V)
+    return channel, exists
+
+
+@triton.jit
+def load_tile(start, row, channel, seen, C):
+    """Values in float32, 0 where there are none."""
+    return tl.load(start + row[:, None] * C + channel[None, :], mask=seen, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def store_tile(start, row, channel, seen, tile, C):
+    """A tile, in the type of its target."""
+    tl.store(start + row[:, None] * C + channel[None, :], tile.to(start.dtype.element_ty), mask=seen)
+
+
+@triton.jit
+def group_sums(tile, NG: tl.constexpr, CP: tl.constexpr):
+    """[NG] sums over the pixels and channels of each group."""
+    return tl.sum(tl.sum(tl.reshape(tile, [tile.shape[0], NG, CP]), axis=2), axis=0)
+
+
+@triton.jit
+def minus(tile, values, NG: tl.constexpr, CP: tl.constexpr):
+    """A tile less its groups' values [NG]."""
+    folded = tl.reshape(tile, [tile.shape[0], NG, CP]) - values[None, :, None]
+    return tl.reshape(folded, [tile.shape[0], NG * CP])
+
+
+@triton.jit
+def times(tile, values, NG: tl.constexpr, CP: tl.constexpr):
+    """A tile multiplied by its groups' values [NG]."""
+    folded = tl.reshape(tile, [tile.shape[0], NG, CP]) * values[None, :, None]
+    return tl.reshape(folded, [tile.shape[0], NG * CP])
 
 
 @triton.jit
@@ -38,14 +83,8 @@ def row_weight(mask, row, inside, pixels):
 
 
 @triton.jit
-def load_tile(start, row, channel, seen, C: tl.constexpr):
-    """[MB, CB] values in float32, 0 where there are none."""
-    return tl.load(start + row[:, None] * C + channel[None, :], mask=seen, other=0.0).to(tl.float32)
-
-
-@triton.jit
 def affine_of(weight, bias, particle, weight_stride, bias_stride, channel, exists, HAS_BIAS: tl.constexpr):
-    """Weight and bias [CB] of a particle."""
+    """Weight and bias of a particle."""
     w = tl.load(weight + particle * weight_stride + channel, mask=exists, other=0.0)
     b = tl.zeros_like(w)
     if HAS_BIAS:
@@ -54,19 +93,74 @@ def affine_of(weight, bias, particle, weight_stride, bias_stride, channel, exist
 
 
 @triton.jit
-def statistics_of(unit, block, mean, rstd, member, C: tl.constexpr, CG: tl.constexpr, NG: tl.constexpr):
-    """Stored mean and 1/deviation of each channel's group."""
+def statistics_of(unit, block, mean, rstd, C, CG: tl.constexpr, NG: tl.constexpr):
+    """Stored mean and 1/deviation [NG]."""
     group = block * NG + tl.arange(0, NG)
-    known = group < C // CG
-    centre = tl.load(mean + unit * (C // CG) + group, mask=known, other=0.0)
-    scale = tl.load(rstd + unit * (C // CG) + group, mask=known, other=0.0)
-    return by_channel(centre, member), by_channel(scale, member)
+    place, known = unit * (C // CG) + group, group < C // CG
+    return tl.load(mean + place, mask=known, other=0.0), tl.load(rstd + place, mask=known, other=0.0)
 
 
 @triton.jit
-def slope_of(slopes, row, channel, seen, normal, w, b, C: tl.constexpr, RELU: tl.constexpr):
-    """∂y of a tile, 0 where the activation was off."""
-    slope = load_tile(slopes, row, channel, seen, C)
+def store_statistics(unit, block, mean, rstd, centre, scale, C, CG: tl.constexpr, NG: tl.constexpr):
+    """Keeps mean and 1/deviation [NG] for the way back."""
+    group = block * NG + tl.arange(0, NG)
+    place = unit * (C // CG) + group
+    tl.store(mean + place, centre, mask=group < C // CG)
+    tl.store(rstd + place, scale, mask=group < C // CG)
+
+
+@triton.jit
+def signs_of(signs, pixel, block, C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr):
+    """Where the signs of a tile are kept, eight to a byte, and which of these bytes exist."""
+    width = (C // CG * CP + 7) // 8
+    byte = block * (NG * CP // 8) + tl.arange(0, NG * CP // 8)
+    return signs + pixel[:, None] * width + byte[None, :], (byte < width)[None, :]
+
+
+@triton.jit
+def pack(positive):
+    """[MB, N] yes or no, eight to a byte."""
+    eights = tl.reshape(positive.to(tl.int32), [positive.shape[0], positive.shape[1] // 8, 8])
+    return tl.sum(eights << tl.arange(0, 8)[None, None, :], axis=2).to(tl.uint8)
+
+
+@triton.jit
+def unpack(packed):
+    """The reverse."""
+    bits = (packed.to(tl.int32)[:, :, None] >> tl.arange(0, 8)[None, None, :]) & 1
+    return tl.reshape(bits, [packed.shape[0], packed.shape[1] * 8]) == 1
+
+
+@triton.jit
+def activated(
+    out, skip, signs, start, row, inside, channel, seen, block,
+    C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr,
+):  # fmt: skip
+    """What follows the affine: a residual branch that is added, a ReLU. What was on is kept for the way back."""
+    if SKIP:
+        out += load_tile(skip + start * C, row, channel, seen, C)
+        place, there = signs_of(signs, start + row, block, C, CG, CP, NG)
+        tl.store(place, pack(out > 0), mask=inside[:, None] & there)
     if RELU:
+        out = tl.where(out <= 0, 0.0, out)  # which keeps NaN
+    return out
+
+
+@triton.jit
+def slope_of(
+    dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b,
+    C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
+):  # fmt: skip
+    """∂ of the affine's output: ∂y, 0 where the activation was off; the residual branch gets the same."""
+    slope = load_tile(dy + start * C, row, channel, seen, C)
+    if TWIN:
+        slope += load_tile(twin + start * C, row, channel, seen, C)
+    if SKIP:
+        place, there = signs_of(signs, start + row, block, C, CG, CP, NG)
+        slope = tl.where(unpack(tl.load(place, mask=inside[:, None] & there, other=0)), slope, 0.0)
+        store_tile(dskip + start * C, row, channel, seen, slope, C)
+    elif RELU:
         slope = tl.where(normal * w[None, :] + b[None, :] > 0, slope, 0.0)
     return slope

@@ -1,0 +1,30 @@
+"""The convolution on the shortcut of a residual block that makes images smaller.
+
+It reads the same tensor as the block's first convolution. What comes back from both would be added before the kernels
+of the norm layer below read it; it takes the tensor's twin, and they read two.
+"""
+
+from torch import Tensor, nn
+
+from polytta.particles.pending import settled, twin_of
+from polytta.particles.stand_in import StandIn, has_hooks
+
+
+class Shortcut(StandIn):
+    """A pointwise convolution with a stride."""
+
+    inner: nn.Conv2d
+
+    @staticmethod
+    def fits(module: nn.Module) -> bool:
+        """Whether a module is such a convolution."""
+        return (
+            type(module) is nn.Conv2d
+            and module.kernel_size == (1, 1)
+            and module.stride != (1, 1)
+            and not has_hooks(module)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the convolution returns."""
+        return self.inner(twin_of(settled(x)))
