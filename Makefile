@@ -9,8 +9,10 @@ DEMO ?=
 demo: $(VENV)/.base
 	$(RUN) -m polytta demo $(DEMO)
 
+# GPU kernels run in Triton's interpreter, which must be chosen before anything is imported.
 test: $(VENV)/.dev
 	$(RUN) -m pytest -n 2
+	TRITON_INTERPRET=1 $(RUN) -m pytest -n 2 tests/particles/kernels tests/particles/test_stem.py
 
 check: $(VENV)/.dev
 	$(RUN) -m ruff check .
