@@ -10,8 +10,6 @@ from polytta.particles import kernels
 from polytta.particles.folded_norm import FoldedNorm
 from polytta.particles.pending import Pending, settled
 
-_DTYPES = (torch.bfloat16, torch.float32)
-
 
 class FusedNorm(FoldedNorm):
     """A ``FoldedNorm`` with kernels for tokens and for channels-last images; anything else goes the plain way."""
@@ -33,7 +31,7 @@ class FusedNorm(FoldedNorm):
         """The layer, the branch that is added to it and the ReLU that follows."""
         weight, bias = self._affine(x)
         fits = kernels.run_on(x) and not self.fold.twice and self.fold.counts is None
-        if not fits or x.dtype not in _DTYPES or weight.dtype != torch.float32 or weight.dim() != 2:
+        if not fits or weight.dtype != torch.float32 or weight.dim() != 2:
             return _follow(super().forward(x), branch, relu)
         recipe = self.site.recipe
         if recipe.kind == "layer" and not recipe.channel_first and self.site.batch_dim == 0 and x.is_contiguous():
@@ -69,9 +67,7 @@ class FusedNorm(FoldedNorm):
     def _takes_images(self, x: Tensor) -> bool:
         """Whether the kernels for images know this layer and tensor."""
         recipe = self.site.recipe
-        images = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
-        # CUDA's limit on the third dimension of a grid, and that of the kernels' 32-bit places.
-        images = images and x.shape[0] < 2**16 and x.numel() < 2**31
+        images = kernels.run_on_images(x) and x.shape[0] < 2**16  # CUDA's limit on the third dimension of a grid
         return images and (recipe.kind == "group" or (recipe.kind == "batch" and self.batch_statistics))
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from polytta.particles.pending import settled
-from polytta.particles.stand_in import StandIn, has_hooks
+from polytta.particles.stand_in import StandIn, is_altered
 
 
 class PatchProjection(StandIn):
@@ -32,7 +32,7 @@ class PatchProjection(StandIn):
             and module.padding == (0, 0)
             and module.dilation == (1, 1)
             and module.groups == 1
-            and not has_hooks(module)
+            and not is_altered(module)
         )
 
     def forward(self, x: Tensor) -> Tensor:

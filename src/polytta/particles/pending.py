@@ -1,7 +1,7 @@
 """Norm layers that wait for what follows them, so that all of it is computed together.
 
 Most norm layers are followed by a ReLU, or in a residual network by the sum with another branch and then a ReLU; one
-kernel does all three in the time of the first. So a layer returns a ``Pending`` tensor, which has not been computed.
+kernel can do all three. So a layer returns a ``Pending`` tensor, which has not been computed.
 Adding to it makes it remember the other branch, a ReLU computes everything, and any other use computes what has been
 asked for so far: whoever reads the tensor finds what torch would have put there.
 
@@ -175,6 +175,7 @@ def _waiting(network: nn.Module, calls: dict[str, list[list[bool]]]) -> Iterator
                 joined = output if branch is None else output + branch
                 return joined.relu() if relu else joined
 
+            # Already computed, so that it is the output that nobody must change.
             return Pending(output, compute)
 
         return network.get_submodule(name).register_forward_hook(wait)

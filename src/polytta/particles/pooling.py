@@ -1,14 +1,12 @@
 """Max pooling by a kernel where there is one for the layer and the tensor at hand."""
 
-import torch
 from torch import Tensor, nn
 
 from polytta.particles import kernels
 from polytta.particles.folded_norm import Fold
 from polytta.particles.pending import settled
-from polytta.particles.stand_in import StandIn, has_hooks
+from polytta.particles.stand_in import StandIn, is_altered
 
-_DTYPES = (torch.bfloat16, torch.float32)
 _LARGEST = 7
 """Pixels of a window's side: the kernels' loops are written out."""
 
@@ -31,7 +29,7 @@ class FusedMaxPool(StandIn):
     @staticmethod
     def fits(module: nn.Module) -> bool:
         """Whether a module pools so."""
-        if type(module) is not nn.MaxPool2d or has_hooks(module):
+        if type(module) is not nn.MaxPool2d or is_altered(module):
             return False
         size, stride, padding, dilation = (
             _side(value) for value in (module.kernel_size, module.stride, module.padding, module.dilation)
@@ -43,9 +41,7 @@ class FusedMaxPool(StandIn):
         """What the layer returns."""
         x = settled(x)
         size, stride, padding = self.window
-        images = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last) and x.numel() < 2**31
-        large_enough = images and min(x.shape[2:]) + 2 * padding >= size
-        if not large_enough or not kernels.run_on(x) or self.fold.twice or x.dtype not in _DTYPES:
+        if self.fold.twice or not kernels.run_on_images(x) or min(x.shape[2:]) + 2 * padding < size:
             return self.inner(x)
         return kernels.max_pool(x, size, stride, padding)
 

@@ -7,7 +7,7 @@ of the norm layer below read it; it takes the tensor's twin, and they read two.
 from torch import Tensor, nn
 
 from polytta.particles.pending import settled, twin_of
-from polytta.particles.stand_in import StandIn, has_hooks
+from polytta.particles.stand_in import StandIn, is_altered
 
 
 class Shortcut(StandIn):
@@ -22,7 +22,7 @@ class Shortcut(StandIn):
             type(module) is nn.Conv2d
             and module.kernel_size == (1, 1)
             and module.stride != (1, 1)
-            and not has_hooks(module)
+            and not is_altered(module)
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ def replace_everywhere(network: nn.Module, layer: nn.Module, stand_in: nn.Module
                 parent._modules[child] = stand_in
 
 
-def has_hooks(module: nn.Module) -> bool:
+def is_altered(module: nn.Module) -> bool:
     """Whether something else happens when a module is called than its class says."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks) or "forward" in vars(module)

@@ -1,6 +1,6 @@
 r"""The first convolution of a network, in a form that matrix units can run.
 
-Images have three channels, too few for the units, which want eight: such a convolution takes as long as ten others.
+Images have three channels, too few for the units, which want eight: such a convolution takes far longer than it should.
 With stride 2 each 2x2 block of pixels becomes the channels of one (space to depth), the window of 2m or 2m - 1 pixels
 one of m, and the stride 1:
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from polytta.particles import kernels
 from polytta.particles.folded_norm import Fold
 from polytta.particles.pending import settled
-from polytta.particles.stand_in import StandIn, has_hooks
+from polytta.particles.stand_in import StandIn, is_altered
 
 
 class Stem(StandIn):
@@ -50,7 +50,7 @@ class Stem(StandIn):
             and module.dilation == (1, 1)
             and module.groups == 1
             and min(module.kernel_size) > 1
-            and not has_hooks(module)
+            and not is_altered(module)
         )
 
     def forward(self, x: Tensor) -> Tensor:

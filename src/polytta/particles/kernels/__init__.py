@@ -8,6 +8,7 @@ which torch brings along on Linux with CUDA; without it the plain modules run.
 import os
 from importlib.util import find_spec
 
+import torch
 from torch import Tensor
 
 AVAILABLE = find_spec("triton") is not None
@@ -27,4 +28,10 @@ def run_on(x: Tensor) -> bool:
 
     The tensor is asked: asking torch for a GPU would start CUDA, and a process that has started it must not fork.
     """
-    return AVAILABLE and (x.is_cuda or INTERPRETED)
+    return AVAILABLE and (x.is_cuda or INTERPRETED) and x.dtype in (torch.bfloat16, torch.float32)
+
+
+def run_on_images(x: Tensor) -> bool:
+    """Whether the kernels for channels-last images can take a tensor; they count its places with 32 bits."""
+    laid_out = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+    return laid_out and x.numel() < 2**31 and run_on(x)

@@ -33,27 +33,8 @@ WIDER = 64
 """The same for large units, where there is enough work all the more."""
 EIGHT = 8
 """Fewest channels of a program: their signs fill a byte."""
-PIECES = 2 * ENOUGH
-"""Programs for what is left when sums are known."""
 MOST_SPLITS = 128
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """How many values a program holds at a time, and how many of them each of its threads; found by trying.
-
-    A residual branch takes registers and leaves fewer to a thread for other values (``each_with_branch``), as do groups
-    that are filled up.
-    """
-
-    tile: int
-    each: int
-    each_with_branch: int
-
-
-WHOLE_SHAPES = {"forward": _Shape(WHOLE, 64, 32), "backward": _Shape(WHOLE, 32, 32)}
-SPLIT_SHAPES = {"forward": _Shape(4096, 32, 32), "backward": _Shape(4096, 32, 32)}
-SHAPES = {"forward": _Shape(8192, 16, 16), "backward": _Shape(4096, 16, 16)}
+"""Parts whose sums a program can still add."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +66,7 @@ class _Plan:
     constants: dict[str, int]
 
     @classmethod
-    def of(cls, x: Tensor, units: int, together: int, direction: str, branch: bool) -> "_Plan":
+    def of(cls, x: Tensor, units: int, together: int, *, forward: bool, branch: bool) -> "_Plan":
         images, channels, pixels = x.shape[0], x.shape[1], x.shape[2] * x.shape[3]
         size, padded = images // units * pixels, int(triton.next_power_of_2(together))
 
@@ -103,13 +84,12 @@ class _Plan:
             groups = _power_between(least, WIDER // padded, channels // together)
         programs = units * blocks_of(groups)
         split = not whole and programs < ENOUGH // 2
-        shape = (WHOLE_SHAPES if whole else SPLIT_SHAPES if split else SHAPES)[direction]
-        rows = rows if whole else max(1, shape.tile // (groups * padded))
+        tile, each = _tile(forward=forward, whole=whole, split=split, crowded=branch or padded != together)
+        rows = rows if whole else max(1, tile // (groups * padded))
         # A part should be worth starting a program for and adding its sums, unless that leaves too few programs.
         tiles = 8 if programs * size >= 8 * rows * ENOUGH // 2 else 2
         splits = int(min(MOST_SPLITS, ENOUGH // programs, triton.cdiv(size, tiles * rows))) if split else 1
-        pieces = int(min(PIECES // programs, triton.cdiv(size, 2 * rows))) if splits > 1 else 1
-        each = shape.each_with_branch if branch or padded != together else shape.each
+        pieces = int(min(2 * ENOUGH // programs, triton.cdiv(size, 2 * rows))) if splits > 1 else 1
         warps = min(16, max(1, rows * groups * padded // (32 * each)))
         vector = math.gcd(together, 8)
         multiple = math.gcd(channels, 16)
@@ -165,7 +145,7 @@ class _ChannelNorm(torch.autograd.Function):
         eps: float,
         relu: bool,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        plan = _Plan.of(x, units, together, "forward", skip is not None)
+        plan = _Plan.of(x, units, together, forward=True, branch=skip is not None)
         y = torch.empty_like(x)
         mean, rstd = x.new_empty((2, units, x.shape[1] // together), dtype=torch.float32).unbind()
         # Kernels take a pointer for everything; one that the flags say is not read may point anywhere.
@@ -182,22 +162,14 @@ class _ChannelNorm(torch.autograd.Function):
             if plan.splits > 1:
                 parts = x.new_empty((2, units, plan.splits, x.shape[1]), dtype=torch.float32)
                 sum_kernel[plan.sum_grid](
-                    x,
-                    marks,
-                    parts,
-                    units,
-                    plan.size,
-                    plan.pixels,
-                    plan.splits,
-                    plan.chunks,
-                    MASKED=mask is not None,
-                    **plan.options,
-                )
+                    x, marks, parts, units, plan.size, plan.pixels, plan.splits, plan.chunks,
+                    MASKED=mask is not None, **plan.options,
+                )  # fmt: skip
             forward_kernel[plan.grid](
                 *given, parts, units, plan.size, plan.pixels, plan.splits, *affine, **flags, **plan.split_options
             )
         ctx.save_for_backward(x, weight, bias, signs, mask, counts, mean, rstd)
-        ctx.plan, ctx.relu = _Plan.of(x, units, together, "backward", skip is not None), relu
+        ctx.units, ctx.together, ctx.relu = units, together, relu
         ctx.set_materialize_grads(False)
         return y if skip is None else (y, y.data)
 
@@ -205,7 +177,7 @@ class _ChannelNorm(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, dy: Tensor | None, twin: Tensor | None = None) -> tuple[Tensor | None, ...]:
         x, weight, bias, signs, mask, counts, mean, rstd = ctx.saved_tensors
-        plan: _Plan = ctx.plan
+        plan = _Plan.of(x, ctx.units, ctx.together, forward=False, branch=signs is not None)
         given = [slope.contiguous(memory_format=torch.channels_last) for slope in (dy, twin) if slope is not None]
         if not given:
             return (None,) * 10
@@ -301,6 +273,18 @@ def _pointers(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
 
 def _strides(weight: Tensor, bias: Tensor | None) -> tuple[int, int]:
     return weight.stride(0), 0 if bias is None else bias.stride(0)
+
+
+def _tile(*, forward: bool, whole: bool, split: bool, crowded: bool) -> tuple[int, int]:
+    """How many values a program holds at a time, and how many of them each of its threads; found by trying.
+
+    A residual branch and groups that are filled up take registers, and leave fewer to a thread for other values.
+    """
+    if whole:
+        return WHOLE, 64 if forward and not crowded else 32
+    if split:
+        return 4096, 32
+    return 8192 if forward else 4096, 16
 
 
 def _power_between(least: int, wanted: int, most: int) -> int:

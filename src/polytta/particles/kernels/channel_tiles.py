@@ -11,9 +11,11 @@ moves no value to another thread.
 import triton
 import triton.language as tl
 
-GENERAL = ["weight", "bias", "mean", "rstd", "units", "size", "pixels", "splits", "units_each", "weight_stride"]
-GENERAL += ["bias_stride", "chunks"]
-"""Arguments whose values no kernel is compiled anew for: a network has many layers, and compiling takes a second."""
+GENERAL = [
+    *("weight", "bias", "mean", "rstd", "weight_stride", "bias_stride"),
+    *("units", "size", "pixels", "splits", "units_each", "chunks"),
+]
+"""Arguments whose values no kernel is compiled anew for: a network has many layers, and compiling takes its time."""
 
 
 @triton.jit
