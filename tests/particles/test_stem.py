@@ -10,23 +10,23 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @pytest.mark.parametrize(("size", "padding"), [((7, 7), (3, 3)), ((3, 3), (1, 1)), ((2, 5), (0, 2)), ((8, 4), (3, 1))])
 @pytest.mark.parametrize("side", [(16, 20), (17, 20), (16, 23), (17, 23)])
-@pytest.mark.parametrize(("channels", "bias"), [(1, True), (3, False), (4, True)])
+@pytest.mark.parametrize(("channels", "outs", "bias"), [(1, 5, True), (3, 16, False), (4, 80, True)])
 def test_a_folded_stem_computes_what_the_convolution_does(
-    size: tuple[int, int], padding: tuple[int, int], side: tuple[int, int], channels: int, bias: bool
+    size: tuple[int, int], padding: tuple[int, int], side: tuple[int, int], channels: int, outs: int, bias: bool
 ) -> None:
     torch.manual_seed(0)
-    conv = nn.Conv2d(channels, 5, size, 2, padding, bias=bias)
+    conv = nn.Conv2d(channels, outs, size, 2, padding, bias=bias)
     # Whole numbers, which bfloat16 holds exactly: the sums must be equal, not merely close.
     for parameter in conv.parameters():
         parameter.data = torch.randint(-2, 3, parameter.shape).float()
     conv = conv.to(DEVICE, torch.bfloat16)
     assert Stem.fits(conv)
     x = torch.randint(-1, 2, (2, channels, *side)).to(DEVICE, torch.bfloat16)
-    for images in (x, x.contiguous(memory_format=torch.channels_last)):
+    for images in (x, x.contiguous(memory_format=torch.channels_last), x.float()):
         images.requires_grad_()
-        expected, got = conv(images), Stem(conv, Fold())(images)
+        expected, got = conv(images.bfloat16()), Stem(conv, Fold())(images)
         assert torch.equal(got, expected)
-        slope = torch.randint(-1, 2, expected.shape).to(DEVICE, torch.bfloat16)
+        slope = torch.randint(0, 40, expected.shape).eq(0).to(DEVICE, torch.bfloat16)
         assert torch.equal(*(torch.autograd.grad(out, images, slope)[0] for out in (got, expected)))
 
 

@@ -108,7 +108,7 @@ class Grad(Diversifier):
         base, gradients = torch.autograd.grad(per_particle.sum(), (objective.theta, made.x), retain_graph=retain)
         towards = self._slope(objective, gradients, selection)
         step = _step_size(made.x, towards, objective.rounding)
-        shifted = objective.again(made, made.x.detach() + step * towards, selection.mask)
+        shifted = objective.again(made, torch.addcmul(made.x.detach(), step, towards), selection.mask)
         counts = selection.mask.sum(dim=1, keepdim=True).clamp(min=1)
         if not shifted.logits.requires_grad:  # no particle kept anything of this view
             return base / counts, torch.zeros_like(base)

@@ -3,15 +3,17 @@
 import torch
 from torch import Tensor
 
-_ROW = 4096
-"""Values from which a product is taken row by row of the image: few particles give a matrix product little else to
-share among a GPU's units."""
+_SMALL = 2**22
+"""Values of all products up to which they are written down before they are summed: a matrix product of few particles
+gives a GPU's units too little to share."""
 
 
 def products(gradients: Tensor, mask: Tensor) -> Tensor:
     """(..., K, K, B) products of input gradients (..., K, B, *image), which have as many dimensions more than mask."""
     flat = gradients.flatten(mask.dim())
-    if flat.shape[-1] > _ROW and gradients.dim() > mask.dim() + 1:
+    if flat.numel() * mask.shape[-2] <= _SMALL:
+        return (flat.unsqueeze(-3) * flat.unsqueeze(-4)).sum(dim=-1)
+    if gradients.dim() > mask.dim() + 1:  # row by row of the image, which are more to share
         rows = gradients.flatten(mask.dim(), -2)
         return torch.einsum("...ibrd,...jbrd->...ijbr", rows, rows).sum(dim=-1)
     return torch.einsum("...ibd,...jbd->...ijb", flat, flat)

@@ -7,6 +7,7 @@ same shape; ``noise.uniform(*shape)`` gives it (K, *shape) random numbers.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -29,9 +30,11 @@ def permute_tiles(x: Tensor, order: Tensor) -> Tensor:
     fitted = (max(height // side, 1) * side, max(width // side, 1) * side)
     resized = x if fitted == (height, width) else F.interpolate(x, fitted, mode="bilinear", align_corners=False)
     h, w = fitted[0] // side, fitted[1] // side
-    tiles = resized.reshape(batch, channels, side, h, side, w).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
-    index = order.reshape(batch, side * side, 1, 1, 1).expand_as(tiles)
-    moved = tiles.gather(1, index).unflatten(1, (side, side)).permute(0, 3, 1, 4, 2, 5).reshape(resized.shape)
+    # An image is a list of rows of tiles, of w pixels each; every place on it gets one of them, in a single pass.
+    rows = torch.arange(resized.numel() // w, device=x.device).reshape(batch, channels, side, h, side)
+    away = order + order // side * (side * (h - 1))  # from the first tile to this one, in rows
+    picked = rows[:, :, :1, :, :1] + away.reshape(batch, 1, side, 1, side)
+    moved = resized.reshape(-1, w).gather(0, picked.reshape(-1, 1).expand(-1, w)).reshape(resized.shape)
     if moved.shape == x.shape:
         return moved
     return F.interpolate(moved, (height, width), mode="bilinear", align_corners=False)

@@ -54,7 +54,7 @@ class Engine(ABC):
         self.precision: Precision = precision
         self.at_once = at_once
         self.rounding = rounding(self.network, precision)
-        self.enters_channels_last = is_convolutional(self.network)
+        self.convolutional = is_convolutional(self.network)
         self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
         prepare(self.network, precision)
         self.statistics_layers = tuple(
@@ -103,5 +103,8 @@ class Engine(ABC):
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor: ...
 
     def _forward(self, x: Tensor) -> Tensor:
-        entered = entering(x, self.precision, channels_last=self.enters_channels_last)
-        return check_output(self.network(entered), x.shape[0])
+        return check_output(self.network(self._enter(x)), x.shape[0])
+
+    def _enter(self, x: Tensor) -> Tensor:
+        """The images as the trunk wants them."""
+        return entering(x, self.precision, channels_last=self.convolutional)

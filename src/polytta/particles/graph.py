@@ -15,8 +15,8 @@ from polytta.particles.folded_norm import FoldedNorm
 from polytta.particles.fused_norm import FusedNorm
 from polytta.particles.patches import PatchProjection, SplitsKeepLayout
 from polytta.particles.pending import settled
+from polytta.particles.pointwise import Pointwise
 from polytta.particles.pooling import FusedMaxPool
-from polytta.particles.precision import is_convolutional
 from polytta.particles.shortcut import Shortcut
 from polytta.particles.stand_in import StandIn, replace_everywhere
 from polytta.particles.stem import Stem
@@ -35,7 +35,7 @@ class GraphEngine(StaticFoldedEngine):
         for norm in self.stand_ins:
             assert isinstance(norm, FusedNorm)
             norm.waits = norm.name in self.findings.before_relu and not norm.site.recipe.post
-        convolutional = is_convolutional(self.network)
+        self.stem_enters = False
         for module in list(self.network.modules()):
             stand_in: StandIn | None = None
             if FusedMaxPool.fits(module):
@@ -44,14 +44,19 @@ class GraphEngine(StaticFoldedEngine):
                 stand_in = Shortcut(module)
             # A transformer has one convolution, which cuts the image. Elsewhere a parent may flatten what such a
             # convolution returns, which the projection's memory layout does not allow.
-            elif not convolutional and PatchProjection.fits(module):
+            elif not self.convolutional and PatchProjection.fits(module):
                 stand_in = PatchProjection(module)
-            elif convolutional and Stem.fits(module):
+            elif self.convolutional and Pointwise.fits(module):
+                stand_in = Pointwise(module)
+            elif self.convolutional and Stem.fits(module):
                 stand_in = Stem(module, self.fold)  # type: ignore[arg-type]
-                # It lays out what it reads itself, which is the images.
-                self.enters_channels_last &= self.precision != "bf16"
+                self.stem_enters = self.precision == "bf16"
             if stand_in is not None:
                 replace_everywhere(self.network, module, stand_in.eval())
+
+    def _enter(self, x: Tensor) -> Tensor:
+        # A stem converts and lays out what it reads itself; anything else that reads images, autocast converts for.
+        return x if self.stem_enters else super()._enter(x)
 
     def _forward(self, x: Tensor) -> Tensor:
         with nullcontext() if self.fold.twice else SplitsKeepLayout():

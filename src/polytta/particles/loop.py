@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from polytta.particles.engine import Engine, Statistics
-from polytta.particles.precision import entering
 from polytta.particles.probe import check_output
 from polytta.particles.sharing import use_batch_statistics
 
@@ -38,6 +37,5 @@ class LoopEngine(Engine):
         # filter left over, the same sample twice has the same mean and variance.
         alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics
         given = x.repeat_interleave(2, dim=0) if alone else x
-        entered = entering(given, self.precision, channels_last=self.enters_channels_last)
-        out = torch.func.functional_call(self.network, self.layout.named(vector), (entered,))
+        out = torch.func.functional_call(self.network, self.layout.named(vector), (self._enter(given),))
         return check_output(out, given.shape[0])[: x.shape[0]]

@@ -57,18 +57,22 @@ class Stem(StandIn):
         """What the convolution returns."""
         x = settled(x)
         (tall, broad), up, side = self.inner.kernel_size, self.up, self.side
-        images = x.dim() == 4 and x.shape[1] == self.inner.in_channels and x.dtype == torch.bfloat16
-        if not images or x.shape[2] + 2 * up < tall or x.shape[3] + 2 * side < broad:
+        images = x.dim() == 4 and x.shape[1] == self.inner.in_channels
+        # In bfloat16 alone; the images themselves may still be float32.
+        folds = images and self.folded.dtype == torch.bfloat16 and x.dtype in (torch.bfloat16, torch.float32)
+        if not folds or x.shape[2] + 2 * up < tall or x.shape[3] + 2 * side < broad:
             return self.inner(x)
         # Rows and columns are folded in pairs. An odd last one gets a partner, or goes where no window reaches it.
         below, right = (
             size % 2 * (1 if window % 2 else -1) for size, window in zip(x.shape[2:], (tall, broad), strict=True)
         )
-        if kernels.run_on(x) and not self.fold.twice and x.numel() < 2**31:
+        if kernels.run_on(x) and not self.fold.twice:
             down, across = (x.shape[2] + 2 * up + below) // 2, (x.shape[3] + 2 * side + right) // 2
-            folded = kernels.fold_image(x, down, across, up, side, self.inner.in_channels + self.missing)
-        else:
-            folded = _space_to_depth(F.pad(x, (side, side + right, up, up + below, 0, self.missing)))
+            at = kernels.Geometry(down, across, up, side, self.inner.in_channels + self.missing)
+            rows = self.folded.permute(0, 2, 3, 1).flatten(2)
+            if kernels.takes_stem(x, rows, at):
+                return kernels.stem_convolution(x, rows, self.inner.bias, at)
+        folded = _space_to_depth(F.pad(x.bfloat16(), (side, side + right, up, up + below, 0, self.missing)))
         return F.conv2d(folded, self.folded, self.inner.bias)
 
 

@@ -10,7 +10,7 @@ import torch
 WARM_UPS = 3
 ROUNDS = 5
 CALLS = 5
-SLOW = 30.0
+SLOW = 100.0
 """Milliseconds from which a round is one call, and three rounds do."""
 
 

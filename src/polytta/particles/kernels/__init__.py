@@ -1,4 +1,4 @@
-"""Norm layers as single GPU kernels: statistics, each particle's affine and what follows in one go; max pooling.
+"""Norm layers as single GPU kernels (statistics, each particle's affine and what follows), max pooling and the stem.
 
 Torch normalizes, scales and activates in separate passes over memory, and has no layer whose affine depends on the row.
 These kernels read bfloat16 or float32, compute in float32, and are checked against the plain modules. They need Triton,
@@ -16,8 +16,10 @@ AVAILABLE = find_spec("triton") is not None
 if AVAILABLE:
     from polytta.particles.kernels.channel_norm import channel_norm as channel_norm
     from polytta.particles.kernels.channel_norm import marked as marked
-    from polytta.particles.kernels.fold_image import fold_image as fold_image
     from polytta.particles.kernels.max_pool import max_pool as max_pool
+    from polytta.particles.kernels.stem_convolution import Geometry as Geometry
+    from polytta.particles.kernels.stem_convolution import stem_convolution as stem_convolution
+    from polytta.particles.kernels.stem_convolution import takes_stem as takes_stem
     from polytta.particles.kernels.token_norm import token_norm as token_norm
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"

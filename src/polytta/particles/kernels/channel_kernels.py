@@ -1,8 +1,8 @@
 """The GPU programs of ``channel_norm`` for units of any size: what they compute is said there.
 
 Names are those of ``channel_tiles``. With FIRST a program takes the sums of its unit itself; otherwise other programs
-have taken those of its parts, and it adds them (SB is at least the number of parts). Loops that take sums fetch the
-next tiles while they work on one; so do programs that go over their unit twice, of which few run at a time.
+have taken those of its parts, and it adds them. Loops fetch the next tiles while they work on one; only for ∂x of units
+that are split it is better to have more programs at a time.
 """
 
 import triton
@@ -26,16 +26,21 @@ from polytta.particles.kernels.channel_tiles import (
 )
 
 _AHEAD = tl.constexpr(3)
+_PARTS = tl.constexpr(16)
+"""Parts whose sums are fetched at a time: more would take registers from the loop that follows."""
 
 
 @triton.jit
-def _parts(parts, unit, units, splits, channel, exists, C, SB: tl.constexpr):
-    """[SB, NG·CP] two sums of every part of a unit, stored as (2, unit, part, channel)."""
-    part = tl.arange(0, SB)
-    place = (unit * splits + part)[:, None] * C + channel[None, :]
-    known = (part < splits)[:, None] & exists[None, :]
-    first = tl.load(parts + place, mask=known, other=0.0)
-    second = tl.load(parts + units * splits * C + place, mask=known, other=0.0)
+def _parts(parts, unit, units, splits, channel, exists, C, N: tl.constexpr):
+    """Two sums of the parts of a unit, stored as (2, unit, part, channel), still to be added along the tile."""
+    first = tl.zeros([_PARTS, N], tl.float32)
+    second = tl.zeros([_PARTS, N], tl.float32)
+    for at in tl.range(0, splits, _PARTS):
+        part = at + tl.arange(0, _PARTS)
+        place = (unit * splits + part)[:, None] * C + channel[None, :]
+        known = (part < splits)[:, None] & exists[None, :]
+        first += tl.load(parts + place, mask=known, other=0.0)
+        second += tl.load(parts + units * splits * C + place, mask=known, other=0.0)
     return first, second
 
 
@@ -121,7 +126,7 @@ def forward_kernel(
     x, y, skip, signs, mask, counts, weight, bias, mean, rstd, parts, units, size, pixels, splits, units_each,
     weight_stride, bias_stride, eps, chunks,
     CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
-    SB: tl.constexpr, FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, HAS_BIAS: tl.constexpr,
+    FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, HAS_BIAS: tl.constexpr,
     MASKED: tl.constexpr,
 ):  # fmt: skip
     """Statistics of a unit, then one part's output."""
@@ -132,7 +137,7 @@ def forward_kernel(
     if FIRST:
         one, two = _sums(x, mask, unit, 0, size, size, pixels, channel, exists, shift, C, CP, NG, MB, MASKED)
     else:
-        one, two = _parts(parts, unit, units, splits, channel, exists, C, SB)
+        one, two = _parts(parts, unit, units, splits, channel, exists, C, NG * CP)
     count = size * CG * 1.0
     if MASKED:
         count = tl.load(counts + unit) * pixels * CG
@@ -145,15 +150,14 @@ def forward_kernel(
     start = unit * size
     each = tl.cdiv(size, tl.num_programs(1))
     last = tl.minimum((part + 1) * each, size)
-    for at in tl.range(part * each, last, MB, num_stages=_AHEAD if FIRST else 1):
+    for at in tl.range(part * each, last, MB, num_stages=_AHEAD):
         row = at + tl.arange(0, MB)
         inside = row < last
         seen = inside[:, None] & exists[None, :]
-        normal = times(minus(load_tile(x + start * C, row, channel, seen, C), centre, NG, CP), scale, NG, CP)
-        out = activated(
-            normal * w[None, :] + b[None, :], skip, signs, start, row, inside, channel, seen, block,
-            C, CG, CP, NG, RELU, SKIP,
-        )  # fmt: skip
+        value = load_tile(x + start * C, row, channel, seen, C)
+        branch = load_tile(skip + start * C, row, channel, seen, C) if SKIP else value
+        out = times(minus(value, centre, NG, CP), scale, NG, CP) * w[None, :] + b[None, :]
+        out = activated(out, branch, signs, start, row, inside, block, C, CG, CP, NG, RELU, SKIP)
         store_tile(y + start * C, row, channel, seen, out, C)
 
 
@@ -184,7 +188,7 @@ def backward_kernel(
     x, dy, twin, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, parts, totals, units, size, pixels, splits,
     units_each, weight_stride, bias_stride, chunks,
     CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
-    SB: tl.constexpr, FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
+    FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
     HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Sums of the slopes of a unit, then one part's ∂x."""
@@ -201,7 +205,7 @@ def backward_kernel(
         # What this program has just stored for the residual branch, it reads below.
         tl.debug_barrier()
     else:
-        dw, db = _parts(parts, unit, units, splits, channel, exists, C, SB)
+        dw, db = _parts(parts, unit, units, splits, channel, exists, C, NG * CP)
     if part == 0:
         _store_part(totals, unit, units, 0, 1, channel, exists, dw, db, C)
     count = size * CG * 1.0

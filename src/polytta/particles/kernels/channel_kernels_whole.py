@@ -20,6 +20,7 @@ from polytta.particles.kernels.channel_tiles import (
     statistics_of,
     store_statistics,
     store_tile,
+    sums_of_groups,
     times,
 )
 
@@ -41,6 +42,9 @@ def whole_forward_kernel(
     seen = inside[:, None] & exists[None, :]
     start = unit * size
     value = load_tile(x + start * C, row, channel, seen, C)
+    branch = value
+    if SKIP:  # is fetched while sums are taken
+        branch = tl.load(skip + start * C + row[:, None] * C + channel[None, :], mask=seen, other=0.0)
     count = size * CG * 1.0
     counted = value
     if MASKED:
@@ -55,9 +59,7 @@ def whole_forward_kernel(
     scale = 1 / tl.sqrt(group_sums(square, NG, CP) / count + eps)
     store_statistics(unit, block, mean, rstd, centre, scale, C, CG, NG)
     out = times(difference, scale, NG, CP) * w[None, :] + b[None, :]
-    out = activated(
-        out, skip, signs, start, row, inside, channel, seen, block, C, CG, CP, NG, RELU, SKIP
-    )  # fmt: skip
+    out = activated(out, branch, signs, start, row, inside, block, C, CG, CP, NG, RELU, SKIP)
     store_tile(y + start * C, row, channel, seen, out, C)
 
 
@@ -86,12 +88,11 @@ def whole_backward_kernel(
     count = size * CG * 1.0
     if MASKED:
         count = tl.load(counts + unit) * pixels * CG
-    steep = slope * w[None, :]
-    along = group_sums(steep * normal, NG, CP) / count
-    flat = group_sums(steep, NG, CP) / count
+    dw, db = tl.sum(slope * normal, axis=0), tl.sum(slope, axis=0)
+    along, flat = sums_of_groups(dw * w, NG, CP) / count, sums_of_groups(db * w, NG, CP) / count
     through_statistics = minus(times(normal, along, NG, CP), -flat, NG, CP)
     if MASKED:
         through_statistics *= row_weight(mask, unit * size + row, inside, pixels)[:, None]
-    store_tile(dx + start * C, row, channel, seen, times(steep - through_statistics, scale, NG, CP), C)
-    tl.store(totals + unit * C + channel, tl.sum(slope * normal, axis=0), mask=exists)
-    tl.store(totals + (units + unit) * C + channel, tl.sum(slope, axis=0), mask=exists)
+    store_tile(dx + start * C, row, channel, seen, times(slope * w[None, :] - through_statistics, scale, NG, CP), C)
+    tl.store(totals + unit * C + channel, dw, mask=exists)
+    tl.store(totals + (units + unit) * C + channel, db, mask=exists)

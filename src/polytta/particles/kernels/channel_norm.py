@@ -22,6 +22,7 @@ from torch import Tensor
 
 from polytta.particles.kernels.channel_kernels import backward_kernel, forward_kernel, slope_sum_kernel, sum_kernel
 from polytta.particles.kernels.channel_kernels_whole import whole_backward_kernel, whole_forward_kernel
+from polytta.particles.kernels.layout import channels_last
 
 ENOUGH = 528
 """Programs that keep a large GPU busy: four per multiprocessor."""
@@ -126,8 +127,7 @@ class _Plan:
     @property
     def split_options(self) -> dict[str, int]:
         """What those kernels are compiled with that may find the sums of parts."""
-        room = next(room for room in (1, 16, 64, MOST_SPLITS) if room >= self.splits)
-        return {**self.options, "SB": room, "FIRST": self.splits == 1}
+        return {**self.options, "FIRST": self.splits == 1}
 
 
 class _ChannelNorm(torch.autograd.Function):
@@ -178,7 +178,7 @@ class _ChannelNorm(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor | None, twin: Tensor | None = None) -> tuple[Tensor | None, ...]:
         x, weight, bias, signs, mask, counts, mean, rstd = ctx.saved_tensors
         plan = _Plan.of(x, ctx.units, ctx.together, forward=False, branch=signs is not None)
-        given = [slope.contiguous(memory_format=torch.channels_last) for slope in (dy, twin) if slope is not None]
+        given = [channels_last(slope) for slope in (dy, twin) if slope is not None]
         if not given:
             return (None,) * 10
         dx: Tensor | None = torch.empty_like(x)
@@ -283,7 +283,7 @@ def _tile(*, forward: bool, whole: bool, split: bool, crowded: bool) -> tuple[in
     if whole:
         return WHOLE, 64 if forward and not crowded else 32
     if split:
-        return 4096, 32
+        return 4096 if forward else 2048, 32
     return 8192 if forward else 4096, 16
 
 

@@ -65,6 +65,12 @@ def group_sums(tile, NG: tl.constexpr, CP: tl.constexpr):
 
 
 @triton.jit
+def sums_of_groups(values, NG: tl.constexpr, CP: tl.constexpr):
+    """[NG] sums of the values [NG·CP] of each group's channels."""
+    return tl.sum(tl.reshape(values, [NG, CP]), axis=1)
+
+
+@triton.jit
 def minus(tile, values, NG: tl.constexpr, CP: tl.constexpr):
     """A tile less its groups' values [NG]."""
     folded = tl.reshape(tile, [tile.shape[0], NG, CP]) - values[None, :, None]
@@ -135,13 +141,13 @@ def unpack(packed):
 
 @triton.jit
 def activated(
-    out, skip, signs, start, row, inside, channel, seen, block,
+    out, branch, signs, start, row, inside, block,
     C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr,
     RELU: tl.constexpr, SKIP: tl.constexpr,
 ):  # fmt: skip
     """What follows the affine: a residual branch that is added, a ReLU. What was on is kept for the way back."""
     if SKIP:
-        out += load_tile(skip + start * C, row, channel, seen, C)
+        out += branch.to(tl.float32)
         place, there = signs_of(signs, start + row, block, C, CG, CP, NG)
         tl.store(place, pack(out > 0), mask=inside[:, None] & there)
     if RELU:

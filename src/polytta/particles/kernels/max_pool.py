@@ -14,7 +14,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_TILE = 512
+from polytta.particles.kernels.layout import channels_last
+
+_TILE = 256
 """Values a program handles."""
 _WIDTH = 64
 """Neighbouring channels of a program."""
@@ -48,24 +50,28 @@ def _forward(
 
 @triton.jit
 def _backward(
-    dy, which, dx, rows, high, wide, down, across,
+    dy, which, dx, rows, high, wide, down, across, cells_down, cells_across,
     C: tl.constexpr, SIZE: tl.constexpr, STRIDE: tl.constexpr, PAD: tl.constexpr, MB: tl.constexpr, CB: tl.constexpr,
 ):  # fmt: skip
+    # The pixels of a cell of STRIDE x STRIDE are in the same windows, each at a place in them that is known beforehand.
     row = tl.program_id(0) * MB + tl.arange(0, MB)
     channel = tl.program_id(1) * CB + tl.arange(0, CB)
-    image, up, side = row // (high * wide), row // wide % high + PAD, row % wide + PAD
+    image, up, side = row // (cells_down * cells_across), row // cells_across % cells_down, row % cells_across
     wanted = (row < rows)[:, None] & (channel < C)[None, :]
-    total = tl.zeros([MB, CB], tl.float32)
-    for a in tl.static_range((SIZE + STRIDE - 1) // STRIDE):
-        for b in tl.static_range((SIZE + STRIDE - 1) // STRIDE):
-            window_up, window_side = up // STRIDE - a, side // STRIDE - b
-            i, j = up - window_up * STRIDE, side - window_side * STRIDE
-            inside = (window_up >= 0) & (window_up < down) & (window_side >= 0) & (window_side < across)
-            seen = wanted & (inside & (i < SIZE) & (j < SIZE))[:, None]
-            window = ((image * down + window_up) * across + window_side)[:, None] * C + channel[None, :]
-            mine = tl.load(which + window, mask=seen, other=255).to(tl.int32) == (i * SIZE + j)[:, None]
-            total += tl.where(mine & seen, tl.load(dy + window, mask=seen, other=0.0).to(tl.float32), 0.0)
-    tl.store(dx + row[:, None] * C + channel[None, :], total.to(dx.dtype.element_ty), mask=wanted)
+    for r in tl.static_range(STRIDE):
+        for s in tl.static_range(STRIDE):
+            i, j = up * STRIDE + r - PAD, side * STRIDE + s - PAD
+            total = tl.zeros([MB, CB], tl.float32)
+            for a in tl.static_range((SIZE - r + STRIDE - 1) // STRIDE):
+                for b in tl.static_range((SIZE - s + STRIDE - 1) // STRIDE):
+                    inside = (up >= a) & (up - a < down) & (side >= b) & (side - b < across)
+                    window = ((image * down + up - a) * across + side - b)[:, None] * C + channel[None, :]
+                    seen = wanted & inside[:, None]
+                    mine = tl.load(which + window, mask=seen, other=255) == (a * STRIDE + r) * SIZE + b * STRIDE + s
+                    total += tl.where(mine, tl.load(dy + window, mask=seen, other=0.0).to(tl.float32), 0.0)
+            pixel = (image * high + i) * wide + j
+            there = wanted & ((i >= 0) & (i < high) & (j >= 0) & (j < wide))[:, None]
+            tl.store(dx + pixel[:, None] * C + channel[None, :], total.to(dx.dtype.element_ty), mask=there)
 
 
 class _MaxPool(torch.autograd.Function):
@@ -78,7 +84,7 @@ class _MaxPool(torch.autograd.Function):
         ctx.window = {"SIZE": size, "STRIDE": stride, "PAD": padding}
         ctx.sides = (high, wide, down, across)
         grid, sizes = _cut(channels, images * down * across)
-        _forward[grid](x, y, which, images * down * across, *ctx.sides, **ctx.window, **sizes, num_warps=2)
+        _forward[grid](x, y, which, images * down * across, *ctx.sides, **ctx.window, **sizes, num_warps=1)
         ctx.save_for_backward(which)
         return y
 
@@ -86,12 +92,14 @@ class _MaxPool(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         (which,) = ctx.saved_tensors
-        dy = dy.contiguous(memory_format=torch.channels_last)
+        dy = channels_last(dy)
         images, channels = dy.shape[:2]
         high, wide, _, _ = ctx.sides
         dx = _images(dy, images, channels, high, wide)
-        grid, sizes = _cut(channels, images * high * wide)
-        _backward[grid](dy, which, dx, images * high * wide, *ctx.sides, **ctx.window, **sizes, num_warps=1)
+        cells = [int(triton.cdiv(side + ctx.window["PAD"], ctx.window["STRIDE"])) for side in (high, wide)]
+        rows = images * cells[0] * cells[1]
+        grid, sizes = _cut(channels, rows)
+        _backward[grid](dy, which, dx, rows, *ctx.sides, *cells, **ctx.window, **sizes, num_warps=1)
         return dx, None, None, None
 
 

@@ -1,0 +1,24 @@
+import pytest
+import torch
+
+from polytta.particles import kernels
+
+ON_GPU = torch.cuda.is_available()
+DEVICE = "cuda" if ON_GPU else "cpu"
+
+
+@pytest.mark.skipif(
+    not (kernels.AVAILABLE and (ON_GPU or kernels.INTERPRETED)),
+    reason="needs Triton and a CUDA device, or TRITON_INTERPRET=1",
+)
+@pytest.mark.parametrize("shape", [(2, 70, 9, 8), (3, 5, 1, 1), (1, 1, 4, 4), (0, 3, 4, 4)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_images_are_the_same_in_another_layout(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    from polytta.particles.kernels.layout import channels_last
+
+    x = torch.randn(shape, device=DEVICE).to(dtype)
+    strided = torch.randn(shape[0], shape[1], shape[2], 2 * shape[3], device=DEVICE).to(dtype)[..., ::2]
+    for images in (x, x.contiguous(memory_format=torch.channels_last), strided, x[:, :1].expand(shape)):
+        got = channels_last(images)
+        assert got.is_contiguous(memory_format=torch.channels_last)
+        assert torch.equal(got, images)
