@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from polytta.aggregate import aggregate, evidence
-from polytta.guard import in_range
+from polytta.guard import all_in_range
 from polytta.methods.base import Proposal
 from polytta.optim import PopulationOptimizer
 from polytta.particles import Engine
@@ -83,7 +83,7 @@ class Advancer:
         measures = {name: value.detach() for name, value in work.measures.items()}
         changed = {name: value.detach() for name, value in after.items() if value is not state[name]}
         if self.guarded:
-            fine = in_range(x).all()
+            fine = all_in_range(x)
             changed = {name: torch.where(fine, value, state[name]) for name, value in changed.items()}
         return Advance(answer, logits, numbers, measures, {**state, **changed})
 

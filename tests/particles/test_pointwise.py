@@ -35,6 +35,7 @@ def test_other_convolutions_and_other_numbers_are_left_alone() -> None:
         nn.Conv2d(16, 8, 1, padding=1),
         nn.Conv2d(16, 8, 1, groups=2),
         nn.Conv2d(512, 8, 1),
+        nn.Conv2d(1, 8, 1),
         hooked,
     ):
         assert not Pointwise.fits(conv)

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from polytta.particles import kernels
+
 _SMALL = 2**22
 """Values of all products up to which they are written down before they are summed: a matrix product of few particles
 gives a GPU's units too little to share."""
@@ -22,7 +24,10 @@ def products(gradients: Tensor, mask: Tensor) -> Tensor:
 def through_products(slope: Tensor, gradients: Tensor, mask: Tensor) -> Tensor:
     """(..., K, B, *image) slope with respect to the gradients, given that with respect to their products."""
     both = slope + slope.transpose(-3, -2)
-    return torch.einsum("...ijb,...jbd->...ibd", both, gradients.flatten(mask.dim())).reshape(gradients.shape)
+    flat = gradients.flatten(mask.dim())
+    if kernels.run_on(flat) and flat.dtype == both.dtype == torch.float32 and flat.is_contiguous():
+        return kernels.mix(both, flat).reshape(gradients.shape)
+    return torch.einsum("...ijb,...jbd->...ibd", both, flat).reshape(gradients.shape)
 
 
 def alignment(dots: Tensor, mask: Tensor, form: str) -> Tensor:

@@ -65,9 +65,13 @@ def admit(x: object, dtype: torch.dtype, device: torch.device, populations: int 
     return x.to(dtype).contiguous() if device.type == "cpu" else x.to(dtype)
 
 
-def in_range(x: Tensor) -> Tensor:
-    """Which values are finite and not absurdly large."""
-    return x.abs() <= min(LARGEST_VALUE, torch.finfo(x.dtype).max)
+def all_in_range(x: Tensor) -> Tensor:
+    """() whether all values are finite and not absurdly large."""
+    return torch.linalg.vector_norm(x, ord=torch.inf) <= _largest(x.dtype)
+
+
+def _largest(dtype: torch.dtype) -> float:
+    return min(LARGEST_VALUE, torch.finfo(dtype).max)
 
 
 def screen(x: Tensor, populations: int | None = None) -> Screened:
@@ -75,9 +79,9 @@ def screen(x: Tensor, populations: int | None = None) -> Screened:
 
     With populations they are refused: without them, the populations' batches would differ in size.
     """
-    fine = in_range(x)
-    if bool(fine.all()):
+    if bool(all_in_range(x)):
         return Screened(x, None)
+    fine = x.abs() <= _largest(x.dtype)
     batch = Screened(torch.where(fine, x, torch.zeros_like(x)), fine.flatten(1).all(dim=1))
     if populations is not None:
         raise InputError(
@@ -95,7 +99,7 @@ class Verdict:
 
     def __init__(self, x: Tensor) -> None:
         self._fine = torch.empty((), dtype=torch.bool, pin_memory=True)
-        self._fine.copy_(in_range(x).all(), non_blocking=True)
+        self._fine.copy_(all_in_range(x), non_blocking=True)
         self._known = torch.cuda.Event()
         self._known.record()
 

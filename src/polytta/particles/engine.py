@@ -55,6 +55,7 @@ class Engine(ABC):
         self.at_once = at_once
         self.rounding = rounding(self.network, precision)
         self.convolutional = is_convolutional(self.network)
+        self.enters_channels_last = self.convolutional
         self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
         prepare(self.network, precision)
         self.statistics_layers = tuple(
@@ -107,4 +108,4 @@ class Engine(ABC):
 
     def _enter(self, x: Tensor) -> Tensor:
         """The images as the trunk wants them."""
-        return entering(x, self.precision, channels_last=self.convolutional)
+        return entering(x, self.precision, channels_last=self.enters_channels_last)

@@ -35,7 +35,6 @@ class GraphEngine(StaticFoldedEngine):
         for norm in self.stand_ins:
             assert isinstance(norm, FusedNorm)
             norm.waits = norm.name in self.findings.before_relu and not norm.site.recipe.post
-        self.stem_enters = False
         for module in list(self.network.modules()):
             stand_in: StandIn | None = None
             if FusedMaxPool.fits(module):
@@ -50,13 +49,10 @@ class GraphEngine(StaticFoldedEngine):
                 stand_in = Pointwise(module)
             elif self.convolutional and Stem.fits(module):
                 stand_in = Stem(module, self.fold)  # type: ignore[arg-type]
-                self.stem_enters = self.precision == "bf16"
+                # It lays out what it reads itself, which is the images.
+                self.enters_channels_last &= self.precision != "bf16"
             if stand_in is not None:
                 replace_everywhere(self.network, module, stand_in.eval())
-
-    def _enter(self, x: Tensor) -> Tensor:
-        # A stem converts and lays out what it reads itself; anything else that reads images, autocast converts for.
-        return x if self.stem_enters else super()._enter(x)
 
     def _forward(self, x: Tensor) -> Tensor:
         with nullcontext() if self.fold.twice else SplitsKeepLayout():

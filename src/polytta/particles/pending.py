@@ -137,6 +137,12 @@ def twin_of(x: Tensor) -> Tensor:
     return twin if same and not watched else x
 
 
+def thin_twin_of(x: Tensor) -> Tensor | None:
+    """Every other pixel of the twin in both directions, if there is one."""
+    thin: Tensor | None = getattr(x, "thin", None)
+    return None if twin_of(x) is x else thin
+
+
 def layers_that_may_wait(network: nn.Module, norms: tuple[str, ...], sample: Tensor) -> frozenset[str]:
     """Names of the norm layers whose output goes into one ReLU, whether or not another branch joins it before.
 

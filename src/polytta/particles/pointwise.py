@@ -24,7 +24,7 @@ class Pointwise(StandIn):
         """Whether a module is such a convolution."""
         return (
             type(module) is nn.Conv2d
-            and module.in_channels <= _FEW
+            and 1 < module.in_channels <= _FEW  # images of one channel have no layout of their own
             and module.kernel_size == (1, 1)
             and module.stride == (1, 1)
             and module.padding in ((0, 0), "valid", "same")

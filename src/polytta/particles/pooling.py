@@ -8,7 +8,7 @@ from polytta.particles.pending import settled
 from polytta.particles.stand_in import StandIn, is_altered
 
 _LARGEST = 7
-"""Pixels of a window's side: the kernels' loops are written out."""
+"""Pixels of a window's side, and from one window to the next: the kernels' loops are written out."""
 
 
 class FusedMaxPool(StandIn):
@@ -35,7 +35,7 @@ class FusedMaxPool(StandIn):
             _side(value) for value in (module.kernel_size, module.stride, module.padding, module.dilation)
         )
         plain = dilation == 1 and not module.ceil_mode and not module.return_indices
-        return plain and 0 < size <= _LARGEST and stride > 0 and 0 <= 2 * padding <= size
+        return plain and 0 < size <= _LARGEST and 0 < stride <= _LARGEST and 0 <= 2 * padding <= size
 
     def forward(self, x: Tensor) -> Tensor:
         """What the layer returns."""

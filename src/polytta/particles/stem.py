@@ -6,7 +6,7 @@ one of m, and the stride 1:
 
     Σ_ij w[2i + a, 2j + b] x[2(p + i) + a, 2(q + j) + b]  =  Σ_ij w'[i, j; a, b] x'[p + i, q + j; a, b]
 
-A fourth channel is filled with zeros. The sums are the same.
+A fourth channel is filled with zeros. The sums are the same, but for rounding.
 """
 
 import torch
@@ -57,10 +57,8 @@ class Stem(StandIn):
         """What the convolution returns."""
         x = settled(x)
         (tall, broad), up, side = self.inner.kernel_size, self.up, self.side
-        images = x.dim() == 4 and x.shape[1] == self.inner.in_channels
-        # In bfloat16 alone; the images themselves may still be float32.
-        folds = images and self.folded.dtype == torch.bfloat16 and x.dtype in (torch.bfloat16, torch.float32)
-        if not folds or x.shape[2] + 2 * up < tall or x.shape[3] + 2 * side < broad:
+        images = x.dim() == 4 and x.shape[1] == self.inner.in_channels and x.dtype == torch.bfloat16
+        if not images or x.shape[2] + 2 * up < tall or x.shape[3] + 2 * side < broad:
             return self.inner(x)
         # Rows and columns are folded in pairs. An odd last one gets a partner, or goes where no window reaches it.
         below, right = (
@@ -72,7 +70,7 @@ class Stem(StandIn):
             rows = self.folded.permute(0, 2, 3, 1).flatten(2)
             if kernels.takes_stem(x, rows, at):
                 return kernels.stem_convolution(x, rows, self.inner.bias, at)
-        folded = _space_to_depth(F.pad(x.bfloat16(), (side, side + right, up, up + below, 0, self.missing)))
+        folded = _space_to_depth(F.pad(x, (side, side + right, up, up + below, 0, self.missing)))
         return F.conv2d(folded, self.folded, self.inner.bias)
 
 

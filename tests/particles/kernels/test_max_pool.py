@@ -58,6 +58,7 @@ def test_what_the_kernel_does_not_know_is_left_to_torch() -> None:
     hooked.register_forward_hook(lambda module, inputs, output: output)
     for layer in (
         nn.MaxPool2d((3, 2)),
+        nn.MaxPool2d(3, stride=20),
         nn.MaxPool2d(3, dilation=2),
         nn.MaxPool2d(3, ceil_mode=True),
         nn.MaxPool2d(3, return_indices=True),

@@ -137,6 +137,29 @@ def test_two_branches_of_an_output_come_back_apart() -> None:
     assert torch.allclose(*gradients, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(4, 8, 7, 6), (4, 8, 6, 7), (2, 8, 65, 64)])
+@pytest.mark.parametrize("groups", [2, None])
+@pytest.mark.parametrize("read", ["out thin", "thin", "out twin thin", "twin thin"])
+def test_every_other_pixel_comes_back_apart(shape: tuple[int, ...], groups: int | None, read: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, branch = (
+        torch.randn(shape, generator=generator).to(DEVICE).contiguous(memory_format=torch.channels_last)
+        for _ in range(2)
+    )
+    weight = torch.randn(2, 8, generator=generator).to(DEVICE)
+    gradients = []
+    for apart in (True, False):
+        leaves = [tensor.detach().requires_grad_() for tensor in (x, branch)]
+        out = kernels.channel_norm(leaves[0], weight, None, groups=groups, eps=1e-5, relu=True, skip=leaves[1])
+        seen = {"out": out, "twin": out, "thin": out[:, :, ::2, ::2]}
+        if apart:
+            seen |= {"twin": out.twin[0], "thin": out.thin}  # type: ignore[attr-defined]
+        loss = sum(power * seen[name].pow(power).sum() for power, name in enumerate(read.split(), 1))
+        gradients.append(torch.autograd.grad(loss, leaves))
+    for got, expected in zip(*gradients, strict=True):
+        assert torch.allclose(got, expected, atol=1e-5 * float(expected.abs().max()))
+
+
 def test_broken_values_stay_broken() -> None:
     x = torch.randn(2, 8, 3, 3, device=DEVICE)
     x[0, 0, 0, 0] = float("nan")

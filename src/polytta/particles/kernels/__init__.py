@@ -17,6 +17,7 @@ if AVAILABLE:
     from polytta.particles.kernels.channel_norm import channel_norm as channel_norm
     from polytta.particles.kernels.channel_norm import marked as marked
     from polytta.particles.kernels.max_pool import max_pool as max_pool
+    from polytta.particles.kernels.mix import mix as mix
     from polytta.particles.kernels.stem_convolution import Geometry as Geometry
     from polytta.particles.kernels.stem_convolution import stem_convolution as stem_convolution
     from polytta.particles.kernels.stem_convolution import takes_stem as takes_stem

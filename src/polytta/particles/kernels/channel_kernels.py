@@ -15,9 +15,9 @@ from polytta.particles.kernels.channel_tiles import (
     channels_of,
     group_sums,
     load_tile,
+    marked_rows,
     minus,
     place_of_program,
-    row_weight,
     slope_of,
     statistics_of,
     store_statistics,
@@ -69,20 +69,20 @@ def _sums(
     start = unit * size
     for at in tl.range(first, last, MB, num_stages=_AHEAD):
         row = at + tl.arange(0, MB)
-        inside = row < last
-        seen = inside[:, None] & exists[None, :]
-        difference = tl.where(seen, minus(load_tile(x + start * C, row, channel, seen, C), shift, NG, CP), 0.0)
-        counted = difference
+        seen = (row < last)[:, None] & exists[None, :]
+        value = load_tile(x + start * C, row, channel, seen, C)
         if MASKED:
-            counted = difference * row_weight(mask, start + row, inside, pixels)[:, None]
-        one += counted
-        two += counted * difference
+            marked = marked_rows(mask, unit, at, last, size, pixels, MB, MASKED)
+            seen = marked[:, None] & exists[None, :]
+        difference = tl.where(seen, minus(value, shift, NG, CP), 0.0)
+        one += difference
+        two += difference * difference
     return one, two
 
 
 @triton.jit
 def _slope_sums(
-    x, dy, twin, signs, dskip, unit, first, last, size, channel, exists, block, centre, scale, w, b,
+    x, dy, twin, signs, dskip, unit, first, last, size, pixels, wide, channel, exists, block, centre, scale, w, b,
     C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, MB: tl.constexpr,
     RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
 ):  # fmt: skip
@@ -96,7 +96,7 @@ def _slope_sums(
         seen = inside[:, None] & exists[None, :]
         normal = times(minus(load_tile(x + start * C, row, channel, seen, C), centre, NG, CP), scale, NG, CP)
         slope = slope_of(
-            dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b,
+            dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
             C, CG, CP, NG, RELU, SKIP, TWIN,
         )  # fmt: skip
         dw += slope * normal
@@ -163,8 +163,8 @@ def forward_kernel(
 
 @triton.jit(do_not_specialize=GENERAL)
 def slope_sum_kernel(
-    x, dy, twin, signs, dskip, weight, bias, mean, rstd, parts, units, size, splits, units_each,
-    weight_stride, bias_stride, chunks,
+    x, dy, twin, signs, dskip, weight, bias, mean, rstd, parts, units, size, pixels, wide,
+    splits, units_each, weight_stride, bias_stride, chunks,
     CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
     RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
@@ -177,16 +177,16 @@ def slope_sum_kernel(
     each = tl.cdiv(size, splits)
     last = tl.minimum((part + 1) * each, size)
     dw, db = _slope_sums(
-        x, dy, twin, signs, dskip, unit, part * each, last, size, channel, exists, block, centre, scale, w, b,
-        C, CG, CP, NG, MB, RELU, SKIP, TWIN,
+        x, dy, twin, signs, dskip, unit, part * each, last, size, pixels, wide, channel, exists, block,
+        centre, scale, w, b, C, CG, CP, NG, MB, RELU, SKIP, TWIN,
     )  # fmt: skip
     _store_part(parts, unit, units, part, splits, channel, exists, dw, db, C)
 
 
 @triton.jit(do_not_specialize=GENERAL)
 def backward_kernel(
-    x, dy, twin, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, parts, totals, units, size, pixels, splits,
-    units_each, weight_stride, bias_stride, chunks,
+    x, dy, twin, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, parts, totals, units, size, pixels, wide,
+    splits, units_each, weight_stride, bias_stride, chunks,
     CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
     FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
     HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
@@ -199,8 +199,8 @@ def backward_kernel(
     w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
     if FIRST:
         dw, db = _slope_sums(
-            x, dy, twin, signs, dskip, unit, 0, size, size, channel, exists, block, centre, scale, w, b,
-            C, CG, CP, NG, MB, RELU, SKIP, TWIN,
+            x, dy, twin, signs, dskip, unit, 0, size, size, pixels, wide, channel, exists, block,
+            centre, scale, w, b, C, CG, CP, NG, MB, RELU, SKIP, TWIN,
         )  # fmt: skip
         # What this program has just stored for the residual branch, it reads below.
         tl.debug_barrier()
@@ -223,11 +223,12 @@ def backward_kernel(
         seen = inside[:, None] & exists[None, :]
         normal = times(minus(load_tile(x + start * C, row, channel, seen, C), centre, NG, CP), scale, NG, CP)
         slope = slope_of(
-            slopes, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b,
+            slopes, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
             C, CG, CP, NG, RELU=RELU and not SKIP, SKIP=False, TWIN=False,
         )  # fmt: skip
         through_statistics = minus(times(normal, along, NG, CP), -flat, NG, CP)
         if MASKED:
-            through_statistics *= row_weight(mask, start + row, inside, pixels)[:, None]
+            marked = marked_rows(mask, unit, at, last, size, pixels, MB, MASKED)
+            through_statistics = tl.where(marked[:, None], through_statistics, 0.0)
         out = times(slope * w[None, :] - through_statistics, scale, NG, CP)
         store_tile(dx + start * C, row, channel, seen, out, C)

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from polytta.particles.kernels.channel_kernels import backward_kernel, forward_kernel, slope_sum_kernel, sum_kernel
 from polytta.particles.kernels.channel_kernels_whole import whole_backward_kernel, whole_forward_kernel
+from polytta.particles.kernels.channel_tiles import THIN, WHOLE_TWIN, WITHIN_TWO
 from polytta.particles.kernels.layout import channels_last
 
 ENOUGH = 528
@@ -35,7 +36,7 @@ WIDER = 64
 EIGHT = 8
 """Fewest channels of a program: their signs fill a byte."""
 MOST_SPLITS = 128
-"""Parts whose sums a program can still add."""
+"""Parts whose sums every program of a unit adds again."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,10 @@ class _Plan:
         """What every kernel is compiled with."""
         return {**self.constants, "num_warps": self.warps}
 
+    def masked(self, mask: Tensor | None) -> int:
+        """What the kernels are compiled with that look at a mask."""
+        return 0 if mask is None else WITHIN_TWO.value if self.constants["MB"] <= self.pixels else 1
+
     @property
     def split_options(self) -> dict[str, int]:
         """What those kernels are compiled with that may find the sums of parts."""
@@ -144,53 +149,61 @@ class _ChannelNorm(torch.autograd.Function):
         together: int,
         eps: float,
         relu: bool,
-    ) -> Tensor | tuple[Tensor, Tensor]:
+    ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
         plan = _Plan.of(x, units, together, forward=True, branch=skip is not None)
         y = torch.empty_like(x)
         mean, rstd = x.new_empty((2, units, x.shape[1] // together), dtype=torch.float32).unbind()
         # Kernels take a pointer for everything; one that the flags say is not read may point anywhere.
         marks, numbers = (x, x) if mask is None else (mask, counts)
         signs = None if skip is None else x.new_empty((units * plan.size, plan.bytes), dtype=torch.uint8)
-        flags = {"RELU": relu, "SKIP": skip is not None, "HAS_BIAS": bias is not None, "MASKED": mask is not None}
+        flags = {"RELU": relu, "SKIP": skip is not None, "HAS_BIAS": bias is not None}
+        masked = {"MASKED": plan.masked(mask)}
         follows = (x if skip is None else skip, x if signs is None else signs)
         given = (x, y, *follows, marks, numbers, *_pointers(weight, bias), mean, rstd)
         affine = (units // weight.shape[0], *_strides(weight, bias), eps, plan.chunks)
         if plan.whole:
-            whole_forward_kernel[plan.grid](*given, plan.size, plan.pixels, *affine, **flags, **plan.options)
+            whole_forward_kernel[plan.grid](*given, plan.size, plan.pixels, *affine, **flags, **masked, **plan.options)
         else:
             parts = x
             if plan.splits > 1:
                 parts = x.new_empty((2, units, plan.splits, x.shape[1]), dtype=torch.float32)
                 sum_kernel[plan.sum_grid](
                     x, marks, parts, units, plan.size, plan.pixels, plan.splits, plan.chunks,
-                    MASKED=mask is not None, **plan.options,
+                    **masked, **plan.options,
                 )  # fmt: skip
             forward_kernel[plan.grid](
-                *given, parts, units, plan.size, plan.pixels, plan.splits, *affine, **flags, **plan.split_options
-            )
+                *given, parts, units, plan.size, plan.pixels, plan.splits, *affine,
+                **flags, **masked, **plan.split_options,
+            )  # fmt: skip
         ctx.save_for_backward(x, weight, bias, signs, mask, counts, mean, rstd)
         ctx.units, ctx.together, ctx.relu = units, together, relu
         ctx.set_materialize_grads(False)
-        return y if skip is None else (y, y.data)
+        return y if skip is None else (y, y.data, y.data[:, :, ::2, ::2])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, dy: Tensor | None, twin: Tensor | None = None) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, dy: Tensor | None, twin: Tensor | None = None, thin: Tensor | None = None
+    ) -> tuple[Tensor | None, ...]:
         x, weight, bias, signs, mask, counts, mean, rstd = ctx.saved_tensors
         plan = _Plan.of(x, ctx.units, ctx.together, forward=False, branch=signs is not None)
         given = [channels_last(slope) for slope in (dy, twin) if slope is not None]
+        if thin is not None:
+            # The kernels read two: one that is of all pixels, and this.
+            given = [given[0] if len(given) == 1 else sum(given, torch.zeros_like(x)), channels_last(thin)]
         if not given:
             return (None,) * 10
         dx: Tensor | None = torch.empty_like(x)
         dskip = None if signs is None else torch.empty_like(x)
-        flags = {"RELU": ctx.relu, "SKIP": signs is not None, "TWIN": len(given) == 2, "HAS_BIAS": bias is not None}
+        apart = 0 if len(given) == 1 else (WHOLE_TWIN if thin is None else THIN).value
+        flags = {"RELU": ctx.relu, "SKIP": signs is not None, "TWIN": apart, "HAS_BIAS": bias is not None}
         marks, numbers = (x, x) if mask is None else (mask, counts)
         affine = (plan.units // weight.shape[0], *_strides(weight, bias), plan.chunks)
         statistics = (*_pointers(weight, bias), mean, rstd)
         slopes = (x, given[0], given[-1], x if signs is None else signs, x if dskip is None else dskip)
         totals = x.new_empty((2, plan.units, x.shape[1]), dtype=torch.float32)
-        sizes = (plan.units, plan.size, plan.pixels)
-        masked = {"MASKED": mask is not None}
+        sizes = (plan.units, plan.size, plan.pixels, x.shape[3])
+        masked = {"MASKED": plan.masked(mask)}
         ends_here = not ctx.needs_input_grad[0]
         if plan.whole and not ends_here:
             whole_backward_kernel[plan.grid](
@@ -201,7 +214,7 @@ class _ChannelNorm(torch.autograd.Function):
             if plan.splits > 1 or ends_here:
                 parts = x.new_empty((2, plan.units, plan.splits, x.shape[1]), dtype=torch.float32)
                 slope_sum_kernel[plan.sum_grid](
-                    *slopes, *statistics, parts, plan.units, plan.size, plan.splits, *affine, **flags, **plan.options
+                    *slopes, *statistics, parts, *sizes, plan.splits, *affine, **flags, **plan.options
                 )
             if ends_here:
                 dx, totals = None, parts.sum(dim=2)
@@ -243,7 +256,7 @@ def channel_norm(
 
     Returns:
         The output. With a residual branch it has an attribute ``twin``: the same values, apart for autograd, and the
-        version of the output that they are the twin of.
+        version of the output that they are the twin of; and ``thin``, every other pixel in both directions, also apart.
     """
     units, together = (weight.shape[0], 1) if groups is None else (x.shape[0], x.shape[1] // groups)
     mask, counts = (None, None) if marks is None else marks
@@ -253,6 +266,7 @@ def channel_norm(
     # Who adds the output to another branch takes the twin: what comes back from there need not be added to what comes
     # back from elsewhere before the kernels read it. Writing to the output later would leave the twin behind.
     out[0].twin = (out[1], None if out[0].is_inference() else out[0]._version)
+    out[0].thin = out[2]
     return out[0]
 
 

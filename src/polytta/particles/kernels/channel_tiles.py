@@ -13,9 +13,13 @@ import triton.language as tl
 
 GENERAL = [
     *("weight", "bias", "mean", "rstd", "weight_stride", "bias_stride"),
-    *("units", "size", "pixels", "splits", "units_each", "chunks"),
+    *("units", "size", "pixels", "wide", "splits", "units_each", "chunks"),
 ]
 """Arguments whose values no kernel is compiled anew for: a network has many layers, and compiling takes its time."""
+WITHIN_TWO = tl.constexpr(2)
+"""Value of MASKED for tiles no larger than an image."""
+WHOLE_TWIN, THIN = tl.constexpr(1), tl.constexpr(2)
+"""Values of TWIN: what comes back apart is of all pixels, or of every other one in both directions."""
 
 
 @triton.jit
@@ -65,7 +69,7 @@ def group_sums(tile, NG: tl.constexpr, CP: tl.constexpr):
 
 
 @triton.jit
-def sums_of_groups(values, NG: tl.constexpr, CP: tl.constexpr):
+def added_by_group(values, NG: tl.constexpr, CP: tl.constexpr):
     """[NG] sums of the values [NG·CP] of each group's channels."""
     return tl.sum(tl.reshape(values, [NG, CP]), axis=1)
 
@@ -85,9 +89,17 @@ def times(tile, values, NG: tl.constexpr, CP: tl.constexpr):
 
 
 @triton.jit
-def row_weight(mask, row, inside, pixels):
-    """[MB] 1 for pixels of images that count for statistics."""
-    return tl.load(mask + row // pixels, mask=inside, other=0).to(tl.float32)
+def marked_rows(mask, unit, first, last, size, pixels, MB: tl.constexpr, MASKED: tl.constexpr):
+    """[MB] which pixels of a unit, from ``first`` on, are of images that count and before ``last``."""
+    row = first + tl.arange(0, MB)
+    images = mask + unit * (size // pixels)
+    if MASKED == WITHIN_TWO:  # images at most, so that not every pixel must look for its own
+        image = first // pixels
+        border = (image + 1) * pixels
+        here = tl.load(images + image).to(tl.int32)
+        after = tl.load(images + image + 1, mask=border < last, other=0).to(tl.int32)
+        return (row < last) & (tl.where(row < border, here, after) > 0)
+    return tl.load(images + row // pixels, mask=row < last, other=0).to(tl.int32) > 0
 
 
 @triton.jit
@@ -156,15 +168,27 @@ def activated(
 
 
 @triton.jit
+def twin_tile(twin, start, row, channel, seen, pixels, wide, C, TWIN: tl.constexpr):
+    """∂y that comes back apart: of all pixels, or of every other one of every other line."""
+    if TWIN == THIN:
+        line, column = row % pixels // wide, row % pixels % wide
+        pixels_left, wide_left = (pixels // wide + 1) // 2 * ((wide + 1) // 2), (wide + 1) // 2
+        seen = seen & ((line % 2 == 0) & (column % 2 == 0))[:, None]
+        start = start // pixels * pixels_left
+        row = row // pixels * pixels_left + line // 2 * wide_left + column // 2
+    return load_tile(twin + start * C, row, channel, seen, C)
+
+
+@triton.jit
 def slope_of(
-    dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b,
+    dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
     C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr,
     RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
 ):  # fmt: skip
     """∂ of the affine's output: ∂y, 0 where the activation was off; the residual branch gets the same."""
     slope = load_tile(dy + start * C, row, channel, seen, C)
     if TWIN:
-        slope += load_tile(twin + start * C, row, channel, seen, C)
+        slope += twin_tile(twin, start, row, channel, seen, pixels, wide, C, TWIN)
     if SKIP:
         place, there = signs_of(signs, start + row, block, C, CG, CP, NG)
         slope = tl.where(unpack(tl.load(place, mask=inside[:, None] & there, other=0)), slope, 0.0)

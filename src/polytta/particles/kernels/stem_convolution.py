@@ -66,7 +66,7 @@ def _fold(
     place = image * of_image + channel * of_channel + i * of_row + j * of_column
     value = tl.load(x + place, mask=inside & (row < rows)[:, None], other=0.0)
     target = row[:, None] * (4 * CP) + tl.arange(0, 4 * CP)[None, :]
-    tl.store(y + target, value.to(y.dtype.element_ty), mask=(row < rows)[:, None])
+    tl.store(y + target, value, mask=(row < rows)[:, None])
 
 
 @triton.jit
@@ -91,19 +91,19 @@ def _unfold(
 @triton.jit
 def _convolve(
     x, weight, bias, y, rows, high, wide, down, across, outs,
-    C: tl.constexpr, TALL: tl.constexpr, RUN: tl.constexpr, UP: tl.constexpr, HAS_BIAS: tl.constexpr,
+    C: tl.constexpr, TALL: tl.constexpr, RUN: tl.constexpr, ABOVE: tl.constexpr, HAS_BIAS: tl.constexpr,
     KB: tl.constexpr, MB: tl.constexpr, NB: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * MB + tl.arange(0, MB)
     out = tl.program_id(1) * NB + tl.arange(0, NB)
     exists, wanted = (row < rows)[:, None], (out < outs)[None, :]
-    top = row // across % down - UP
+    top = row // across % down - ABOVE
     start = ((row // (down * across) * high + top) * wide + row % across) * C
     total = tl.zeros([MB, NB], tl.float32)
     for step in range(TALL * RUN // KB):
         i, k = step // (RUN // KB), step % (RUN // KB) * KB + tl.arange(0, KB)
         seen = exists
-        if UP > 0:  # rows of zeros above and below
+        if ABOVE > 0:  # rows of zeros above and below
             seen = exists & ((top + i >= 0) & (top + i < high))[:, None]
         pixels = tl.load(x + start[:, None] + (i * wide * C + k)[None, :], mask=seen, other=0.0)
         window = tl.load(weight + out[None, :] * (TALL * RUN) + (i * RUN + k)[:, None], mask=wanted, other=0.0)
@@ -118,15 +118,16 @@ class _StemConvolution(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, at: Geometry) -> Tensor:
         images, outs, lanes = x.shape[0], weight.shape[0], 4 * at.filled
         tall, broad = weight.shape[1], weight.shape[2] // lanes
-        folded = torch.empty(images, at.down, at.across, lanes, dtype=weight.dtype, device=x.device)
+        folded = torch.empty(images, at.down, at.across, lanes, dtype=x.dtype, device=x.device)
         rows = images * at.down * at.across
         ctx.blocks = (rows, *x.shape[1:], at.down, at.across, at.up, at.side)
         _fold[(triton.cdiv(rows, _BLOCKS),)](x, folded, *ctx.blocks, *x.stride(), CP=at.filled, MB=_BLOCKS, num_warps=2)
-        y = torch.empty(images, at.down - tall + 1, at.across - broad + 1, outs, dtype=weight.dtype, device=x.device)
-        _launch(folded, weight, bias, y, above=0)
+        shape = (images, outs, at.down - tall + 1, at.across - broad + 1)
+        y = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
+        _launch(folded, weight, bias, y.permute(0, 2, 3, 1), above=0)
         ctx.save_for_backward(weight)
         ctx.at, ctx.like = at, torch.empty_like(x, device="meta")
-        return y.permute(0, 3, 1, 2)
+        return y
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -155,7 +156,7 @@ def _launch(x: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor, above: in
     factors = (x, weight) if x.is_cuda else (x.float(), weight.float())
     _convolve[triton.cdiv(rows, _PIXELS), triton.cdiv(outs, width)](
         *factors, weight if bias is None else bias, y, rows, high, wide, down, across, outs,
-        C=channels, TALL=tall, RUN=run, UP=above, HAS_BIAS=bias is not None,
+        C=channels, TALL=tall, RUN=run, ABOVE=above, HAS_BIAS=bias is not None,
         KB=gcd(run, _MOST), MB=_PIXELS, NB=width, num_warps=4, num_stages=2,
     )  # fmt: skip
 
@@ -164,7 +165,7 @@ def stem_convolution(x: Tensor, weight: Tensor, bias: Tensor | None, at: Geometr
     """What the convolution returns, channels-last; its weights are not learnt.
 
     Args:
-        x: (N, C, H, W) of any layout, of the weight's type or more precise.
+        x: (N, C, H, W) of any layout.
         weight: (O, h, w·4·filled) over blocks, contiguous.
         bias: (O,) or None.
         at: where the blocks lie.
@@ -175,5 +176,5 @@ def stem_convolution(x: Tensor, weight: Tensor, bias: Tensor | None, at: Geometr
 def takes_stem(x: Tensor, weight: Tensor, at: Geometry) -> bool:
     """Whether the kernels know such a weight, and can count the pixels with 32 bits."""
     outs, _, run = weight.shape
-    largest = x.shape[0] * at.down * at.across * max(outs, run, 4 * at.filled)
+    largest = x.shape[0] * at.down * at.across * max(outs, run)
     return min(gcd(run, _MOST), gcd(outs, _MOST)) >= _LEAST and largest < 2**31
