@@ -56,6 +56,21 @@ def test_the_page_follows_its_figures(results: Results) -> None:
         assert f"{LABELS[model]} at batch {batch} " in sentence
 
 
+def test_goals_of_growth_are_said_either_way(results: Results) -> None:
+    def with_many(factor: float) -> str:
+        many = [
+            replace(f, milliseconds=[factor * t for t in f.milliseconds])
+            if f.populations > 1 or (f.particles == COUNTS[-1] and f.batch == 1)
+            else f
+            for f in results.figures
+        ]
+        return page(replace(results, figures=many))
+
+    for factor, verdict in ((0.1, "met"), (10, "missed")):
+        assert f"ViT-B/16, 2.00x, is {verdict} for naive and {verdict} for Grad." in with_many(factor)
+        assert f"15 populations, 1.50x, is {verdict}." in with_many(factor)
+
+
 def test_memory_is_said_either_way(results: Results) -> None:
     frugal = [replace(f, memory=1.0) if f.particles == 8 else f for f in results.figures]
     said = page(replace(results, figures=frugal))

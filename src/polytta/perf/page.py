@@ -1,7 +1,20 @@
 """The measured figures as Markdown."""
 
 from polytta.errors import InputError
-from polytta.perf.run import AT_ONCE, BATCHES, BUNDLED, COUNTS, GOALS, LABELS, VIT, Figure, Results
+from polytta.perf.run import (
+    AT_ONCE,
+    BATCHES,
+    BUNDLED,
+    COUNTS,
+    GOALS,
+    GROWTH_GOAL,
+    LABELS,
+    POPULATIONS,
+    POPULATIONS_GOAL,
+    VIT,
+    Figure,
+    Results,
+)
 
 COMMAND = "polytta perf --out docs"
 NAMES = {"none": "naive", "kl": "KL", "svgd": "SVGD", "grad": "Grad"}
@@ -147,7 +160,12 @@ def _particles(results: Results) -> str:
             times = particle_times(results, model, variant)
             cells = " | ".join(f"{times[count]:.2f} ms" for count in COUNTS)
             rows.append(f"| {LABELS[model]}, {NAMES[variant]} | {cells} | {times[COUNTS[-1]] / times[1]:.2f}x |")
-    return "\n".join(rows)
+    verdicts = []
+    for variant in ("none", "grad"):
+        times = particle_times(results, VIT, variant)
+        verdicts.append(f"{_verdict(times[COUNTS[-1]] / times[1], GROWTH_GOAL)} for {NAMES[variant]}")
+    goal = f"The goal for {LABELS[VIT]}, {GROWTH_GOAL:.2f}x, is {' and '.join(verdicts)}."
+    return "\n".join([*rows, "", goal])
 
 
 def particle_times(results: Results, model: str, variant: str) -> dict[int, float]:
@@ -175,13 +193,19 @@ def _streams(results: Results) -> str:
     single = find(results, BUNDLED, 1, "grad", 3)
     rows.append(f"| eager loop, fp32 | {eager.middle:.2f} | {1000 / eager.middle:.0f} | |")
     rows.append(f"| graph, bf16 | {single.middle:.2f} | {1000 / single.middle:.0f} | 1.00x |")
-    for count in (5, 15, 45):
+    for count in POPULATIONS:
         figure = find(results, BUNDLED, 1, "grad", 3, count)
         rows.append(
             f"| graph, bf16, {count} populations | {figure.middle:.2f} | {1000 * count / figure.middle:.0f} | "
             f"{figure.middle / single.middle:.2f}x |"
         )
-    return "\n".join(rows)
+    count, goal = POPULATIONS_GOAL
+    verdict = _verdict(find(results, BUNDLED, 1, "grad", 3, count).middle / single.middle, goal)
+    return "\n".join([*rows, "", f"The goal for {count} populations, {goal:.2f}x, is {verdict}."])
+
+
+def _verdict(ratio: float, goal: float) -> str:
+    return "met" if ratio <= goal else "missed"
 
 
 def _roofline(results: Results, figure: Figure) -> float:
