@@ -15,7 +15,7 @@ def products(gradients: Tensor, mask: Tensor) -> Tensor:
     flat = gradients.flatten(mask.dim())
     if flat.numel() * mask.shape[-2] <= _SMALL:
         return (flat.unsqueeze(-3) * flat.unsqueeze(-4)).sum(dim=-1)
-    if gradients.dim() > mask.dim() + 1:  # row by row of the image, which are more to share
+    if gradients.dim() > mask.dim() + 1:  # row by row of the image: more products to share
         rows = gradients.flatten(mask.dim(), -2)
         return torch.einsum("...ibrd,...jbrd->...ijbr", rows, rows).sum(dim=-1)
     return torch.einsum("...ibd,...jbd->...ijb", flat, flat)

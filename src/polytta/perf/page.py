@@ -155,15 +155,14 @@ def _variants(results: Results, model: str, batch: int) -> str:
 def _particles(results: Results) -> str:
     head = " | ".join(str(count) for count in COUNTS)
     rows = [f"| K | {head} | {COUNTS[-1]} over 1 |", "|---" * (len(COUNTS) + 2) + "|"]
+    verdicts = []
     for model in (VIT, BUNDLED):
         for variant in ("none", "grad"):
             times = particle_times(results, model, variant)
             cells = " | ".join(f"{times[count]:.2f} ms" for count in COUNTS)
-            rows.append(f"| {LABELS[model]}, {NAMES[variant]} | {cells} | {times[COUNTS[-1]] / times[1]:.2f}x |")
-    verdicts = []
-    for variant in ("none", "grad"):
-        times = particle_times(results, VIT, variant)
-        verdicts.append(f"{_verdict(times[COUNTS[-1]] / times[1], GROWTH_GOAL)} for {NAMES[variant]}")
+            growth = times[COUNTS[-1]] / times[1]
+            rows.append(f"| {LABELS[model]}, {NAMES[variant]} | {cells} | {growth:.2f}x |")
+            verdicts += [f"{_verdict(growth, GROWTH_GOAL)} for {NAMES[variant]}"] if model == VIT else []
     goal = f"The goal for {LABELS[VIT]}, {GROWTH_GOAL:.2f}x, is {' and '.join(verdicts)}."
     return "\n".join([*rows, "", goal])
 

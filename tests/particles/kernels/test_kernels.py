@@ -5,16 +5,12 @@ from importlib import import_module
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.particles.kernels.where import DEVICE, ON_GPU, needs_kernels
 from torch import Tensor
 
 from polytta.particles import kernels
 
-ON_GPU = torch.cuda.is_available()
-DEVICE = "cuda" if ON_GPU else "cpu"
-pytestmark = pytest.mark.skipif(
-    not (kernels.AVAILABLE and (ON_GPU or kernels.INTERPRETED)),
-    reason="needs Triton and a CUDA device, or TRITON_INTERPRET=1",
-)
+pytestmark = needs_kernels
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
 
 
@@ -52,6 +48,7 @@ CASES = {
     "split batch": ("batch", (4, 4, 64, 96), 1),
     "masked batch": ("batch", (6, 8, 9, 9), 1),
     "split masked batch": ("batch", (6, 2, 64, 64), 1),
+    "masked batch whose images end within tiles": ("batch", (6, 8, 37, 41), 1),
     "tokens": ("layer", (4, 5, 48), 1),
     "wide tokens": ("layer", (2, 3, 768), 1),
 }

@@ -1,16 +1,9 @@
 import pytest
 import torch
-
-from polytta.particles import kernels
-
-ON_GPU = torch.cuda.is_available()
-DEVICE = "cuda" if ON_GPU else "cpu"
+from tests.particles.kernels.where import DEVICE, needs_kernels
 
 
-@pytest.mark.skipif(
-    not (kernels.AVAILABLE and (ON_GPU or kernels.INTERPRETED)),
-    reason="needs Triton and a CUDA device, or TRITON_INTERPRET=1",
-)
+@needs_kernels
 @pytest.mark.parametrize("shape", [(2, 70, 9, 8), (3, 5, 1, 1), (1, 1, 4, 4), (0, 3, 4, 4)])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_images_are_the_same_in_another_layout(shape: tuple[int, ...], dtype: torch.dtype) -> None:

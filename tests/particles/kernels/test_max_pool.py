@@ -3,21 +3,15 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.particles.kernels.where import DEVICE, needs_kernels
 from torch import nn
 
 from polytta.particles import kernels
 from polytta.particles.folded_norm import Fold
 from polytta.particles.pooling import FusedMaxPool
 
-ON_GPU = torch.cuda.is_available()
-DEVICE = "cuda" if ON_GPU else "cpu"
-runs = pytest.mark.skipif(
-    not (kernels.AVAILABLE and (ON_GPU or kernels.INTERPRETED)),
-    reason="needs Triton and a CUDA device, or TRITON_INTERPRET=1",
-)
 
-
-@runs
+@needs_kernels
 @pytest.mark.parametrize(("size", "stride", "padding"), [(3, 2, 1), (2, 2, 0), (3, 1, 1), (2, 3, 1), (5, 2, 2)])
 @pytest.mark.parametrize("channels", [5, 80])
 def test_values_and_slopes_agree_with_torch(size: int, stride: int, padding: int, channels: int) -> None:
@@ -32,7 +26,7 @@ def test_values_and_slopes_agree_with_torch(size: int, stride: int, padding: int
     assert torch.equal(*(torch.autograd.grad(out, x, slope)[0] for out in (got, expected)))
 
 
-@runs
+@needs_kernels
 def test_nan_is_the_largest() -> None:
     x = torch.zeros(1, 1, 4, 4, device=DEVICE)
     x[0, 0, 1, 1] = float("nan")
@@ -42,7 +36,7 @@ def test_nan_is_the_largest() -> None:
     assert got.isnan().any()
 
 
-@runs
+@needs_kernels
 def test_of_nothing_but_the_smallest_the_first_counts() -> None:
     x = torch.full((1, 1, 4, 4), float("-inf"), device=DEVICE).contiguous(memory_format=torch.channels_last)
     x.requires_grad_()

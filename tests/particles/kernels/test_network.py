@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.particles.kernels.where import DEVICE, needs_kernels
 from torch import Tensor, nn
 
 import polytta
@@ -13,12 +14,7 @@ from polytta.particles.pooling import FusedMaxPool
 from polytta.particles.probe import probe
 from polytta.particles.shortcut import Shortcut
 
-ON_GPU = torch.cuda.is_available()
-DEVICE = "cuda" if ON_GPU else "cpu"
-pytestmark = pytest.mark.skipif(
-    not (kernels.AVAILABLE and (ON_GPU or kernels.INTERPRETED)),
-    reason="needs Triton and a CUDA device, or TRITON_INTERPRET=1",
-)
+pytestmark = needs_kernels
 NORMS: dict[str, Callable[[int], nn.Module]] = {
     "group": lambda channels: nn.GroupNorm(4, channels),
     "batch": nn.BatchNorm2d,

@@ -1,4 +1,4 @@
-"""Norm layers as single GPU kernels (statistics, each particle's affine and what follows), max pooling and the stem.
+"""GPU kernels: norm layers with each particle's affine and what follows, max pooling, the stem, Grad's weighted sums.
 
 Torch normalizes, scales and activates in separate passes over memory, and has no layer whose affine depends on the row.
 These kernels read bfloat16 or float32, compute in float32, and are checked against the plain modules. They need Triton,

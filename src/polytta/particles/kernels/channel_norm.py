@@ -190,7 +190,7 @@ class _ChannelNorm(torch.autograd.Function):
         given = [channels_last(slope) for slope in (dy, twin) if slope is not None]
         if thin is not None:
             # The kernels read two: one that is of all pixels, and this.
-            given = [given[0] if len(given) == 1 else sum(given, torch.zeros_like(x)), channels_last(thin)]
+            given = [sum(given[1:], given[0]) if given else torch.zeros_like(x), channels_last(thin)]
         if not given:
             return (None,) * 10
         dx: Tensor | None = torch.empty_like(x)

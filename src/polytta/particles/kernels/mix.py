@@ -2,7 +2,7 @@ r"""Weighted sums of what particles have, sample by sample, for Grad.
 
     y[g, i, b] = Σ_j w[g, i, j, b] x[g, j, b]
 
-As matrix products these are so flat that a library reads everything several times; here every value is read once.
+As matrix products these are flatter than libraries are made for. Here one program has all particles' values at hand.
 """
 
 import torch
