@@ -81,6 +81,8 @@ def test_changes_at_loading_are_applied(adapted: Adapted, tmp_path: Path) -> Non
 
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"^path: got \w+; allowed is the path of a file"):
+        polytta.load(small_model("group"), tmp_path / "nothing")  # type: ignore[arg-type]
     with pytest.raises(StateError, match="is not a file"):
         polytta.load(tmp_path / "nothing", small_model("group"))
     (tmp_path / "text").write_text("hello")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from numbers import Real
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from polytta.adapter import Adapted
 from polytta.aggregate import check_aggregate
 from polytta.config import Config, arguments_from
 from polytta.diversity import Diversifier, resolve_diversity
-from polytta.errors import ConfigError
+from polytta.errors import ConfigError, StateError
 from polytta.methods import Method, resolve_method
 from polytta.optim import Optimizer, OptimizerSpec, resolve_optimizers
 from polytta.optim.rule import lr_multipliers
@@ -157,7 +158,7 @@ def adapt(
     return Adapted(model, config)
 
 
-def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
+def load(path: str | PathLike[str], model: nn.Module, **changes: Any) -> Adapted:
     """Brings back an adapter from ``Adapted.save``.
 
     Args:
@@ -166,6 +167,8 @@ def load(path: str | Path, model: nn.Module, **changes: Any) -> Adapted:
         changes: arguments of ``adapt`` that a file cannot hold (a method with a callable or with Fisher information),
             or that may differ on this machine (``engine``).
     """
+    if not isinstance(path, str | PathLike):
+        raise StateError(f"path: got {type(path).__name__}; allowed is the path of a file written by Adapted.save.")
     tensors, header = read(Path(path))
     stored = dict(header["config"])
     stand_ins = {"method": {"name": "source"}, "diversity": {"name": "none"}, "views": "none", "lenses": "none"}
