@@ -12,7 +12,7 @@ demo: $(VENV)/.base
 # GPU kernels run in Triton's interpreter, which must be chosen before anything is imported.
 test: $(VENV)/.dev
 	$(RUN) -m pytest -n 2
-	TRITON_INTERPRET=1 $(RUN) -m pytest -n 2 tests/particles/kernels tests/particles/test_stem.py
+	TRITON_INTERPRET=1 $(RUN) -m pytest -n 2 tests/gpu/kernels tests/gpu/test_stem.py
 
 check: $(VENV)/.dev
 	$(RUN) -m ruff check .

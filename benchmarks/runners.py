@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from polytta.bench.grid import Grid
-from polytta.bench.groups import Group, Outcome, make_groups
-from polytta.bench.jobs import run_in_processes
-from polytta.bench.on_ray import run_on_ray
-from polytta.bench.plan import plan_cell
-from polytta.bench.run import Execution
+from polytta.lab.bench.grid import Grid
+from polytta.lab.bench.groups import Group, Outcome, make_groups
+from polytta.lab.bench.jobs import run_in_processes
+from polytta.lab.bench.on_ray import run_on_ray
+from polytta.lab.bench.plan import plan_cell
+from polytta.lab.bench.run import Execution
 from polytta.models import Preprocessing, SourceModel
 
 HOW = Execution(device="cpu", fold="never")

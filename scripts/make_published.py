@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-OUTPUT = Path(__file__).parents[1] / "src" / "polytta" / "reproduce" / "published.json"
+OUTPUT = Path(__file__).parents[1] / "src" / "polytta" / "lab" / "reproduce" / "published.json"
 PAPER = "Multi-Hypothesis Test-Time Adaptation to Mitigate Underspecification, ECCV 2026, arXiv 2607.00259"
 WHOLE_ROW = "*"
 RECOMPUTED = "the mean of the row's own cells"

@@ -6,9 +6,9 @@ The rate with the highest mean accuracy of Tent and DeYO over the four extra cor
 """
 
 from polytta.data.corruptions import EXTRA_CORRUPTIONS
-from polytta.demo.run import run_demo
-from polytta.demo.settings import Row, Settings
-from polytta.demo.table import as_text, demo_table
+from polytta.lab.demo.run import run_demo
+from polytta.lab.demo.settings import Row, Settings
+from polytta.lab.demo.table import as_text, demo_table
 
 RATES = (6.25e-5, 1.25e-4, 2.5e-4, 5e-4, 1e-3)
 ROWS = (Row("Source", "source"), Row("Tent", "tent"), Row("DeYO", "deyo"))

@@ -1,6 +1,6 @@
 import torch
 
-from polytta.noise import Noise, keys
+from polytta.roles.noise import Noise, keys
 
 KEYS = keys([(0, 0), (0, 1), (7, 0)], 2, torch.device("cpu"))
 

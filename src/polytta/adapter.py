@@ -13,17 +13,17 @@ from torch import Tensor, nn
 from polytta import export, persist
 from polytta.advance import Advance, Advancer, State, group
 from polytta.aggregate import aggregate, evidence
-from polytta.capture import CapturedSteps
 from polytta.config import Config
 from polytta.errors import ConfigError, ModelError, PolyttaWarning, StateError
+from polytta.gpu.capture import CapturedSteps
 from polytta.guard import Screened, Verdict, admit, screen
-from polytta.noise import keys
 from polytta.optim import PopulationOptimizer
 from polytta.optim.rule import family
 from polytta.particles import FoldedEngine, Layout, choose_engine
 from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, probe
 from polytta.particles.sharing import share_structure
 from polytta.report import Entry, Ledger, StepReport, Totals
+from polytta.roles.noise import keys
 from polytta.step import Rules, Step, finite_rows
 
 _IDENTICAL_AFTER = 5

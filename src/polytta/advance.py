@@ -1,7 +1,7 @@
 """One whole step as a pure function: a state and a batch in, an answer and the next state out.
 
 Nothing here reads a value back to the host (given an engine of static shapes), so that a step can also be recorded
-once as a CUDA graph and replayed (``polytta.capture``).
+once as a CUDA graph and replayed (``polytta.gpu.capture``).
 """
 
 from collections.abc import Mapping

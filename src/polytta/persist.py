@@ -16,7 +16,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from polytta.errors import StateError
-from polytta.files import write_whole
+from polytta.system.files import write_whole
 
 if TYPE_CHECKING:
     from polytta.adapter import Adapted

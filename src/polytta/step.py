@@ -15,8 +15,8 @@ from torch import Tensor
 
 from polytta.diversity import Diversifier, Objective
 from polytta.methods.base import Method, Pass, Selection, any_selected
-from polytta.noise import Noise
 from polytta.particles import Engine
+from polytta.roles.noise import Noise
 from polytta.views import Views
 from polytta.views.lenses import Lenses
 

@@ -3,8 +3,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.bench.networks import TINY
 from tests.cli.program import polytta, refusal
+from tests.lab.bench.networks import TINY
 
 from polytta.cli import main
 

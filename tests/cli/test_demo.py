@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cli.program import polytta, refusal
 
-from polytta.demo.settings import CORRUPTIONS, ROWS
+from polytta.lab.demo.settings import CORRUPTIONS, ROWS
 
 IMAGES = 3
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.cli.program import ROOT, refusal
-from tests.report.bench.records import write_records
+from tests.lab.pages.bench.records import write_records
 
 from polytta.cli import main
-from polytta.reproduce.recipes import RECIPES
+from polytta.lab.reproduce.recipes import RECIPES
 
 
 def test_report_says_what_it_wrote(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 import polytta
 from polytta.methods import SAR, DeYO, Method, Source, Tent
 from polytta.methods.shuffles import permute_tiles
-from polytta.noise import Noise
+from polytta.roles.noise import Noise
 
 VECTORS = Path(__file__).parent / "vectors"
 CASES = {case["name"]: case for case in json.loads((VECTORS / "cases.json").read_text())}

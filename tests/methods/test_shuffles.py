@@ -5,7 +5,7 @@ import polytta
 from polytta.checks.networks import small_model, small_stream
 from polytta.methods import DeYO
 from polytta.methods.shuffles import CentreOcclusion, PatchShuffle, PixelShuffle, permute_tiles
-from polytta.noise import Noise, keys
+from polytta.roles.noise import Noise, keys
 
 
 def noise() -> Noise:

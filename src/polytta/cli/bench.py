@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 import tyro
 
-from polytta.bench.benchmark import Options, Summary, benchmark
-from polytta.bench.grid import Grid
-from polytta.bench.grid_file import read_grid
-from polytta.bench.run import Execution
+from polytta.lab.bench.benchmark import Options, Summary, benchmark
+from polytta.lab.bench.grid import Grid
+from polytta.lab.bench.grid_file import read_grid
+from polytta.lab.bench.run import Execution
 
 
 @dataclass(frozen=True)

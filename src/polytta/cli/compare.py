@@ -6,8 +6,8 @@ from typing import Annotated
 
 import tyro
 
-from polytta.bench.compare import as_text, compare
-from polytta.bench.store import read_records
+from polytta.lab.bench.compare import as_text, compare
+from polytta.lab.bench.store import read_records
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polytta.data.corruptions import CORRUPTIONS as KNOWN_CORRUPTIONS
-from polytta.demo.page import CAVEAT, demo_page
-from polytta.demo.run import run_demo
-from polytta.demo.settings import CORRUPTIONS, CORRUPTIONS_REASON, IMAGES, LEARNING_RATE_REASON, QUICK_IMAGES, Settings
-from polytta.demo.table import as_text, demo_table
 from polytta.errors import InputError
-from polytta.report.page import render
+from polytta.lab.demo.page import CAVEAT, demo_page
+from polytta.lab.demo.run import run_demo
+from polytta.lab.demo.settings import (
+    CORRUPTIONS,
+    CORRUPTIONS_REASON,
+    IMAGES,
+    LEARNING_RATE_REASON,
+    QUICK_IMAGES,
+    Settings,
+)
+from polytta.lab.demo.table import as_text, demo_table
+from polytta.lab.pages.page import render
 
 REPORT_NAME = "report.html"
 RECORD_NAME = "record.json"

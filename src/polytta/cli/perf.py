@@ -18,8 +18,8 @@ class Perf:
 
     def run(self) -> None:
         """Measures, prints and writes."""
-        from polytta.perf import Results, page, run
-        from polytta.perf.picture import growth_svg
+        from polytta.lab.perf import Results, page, run
+        from polytta.lab.perf.picture import growth_svg
 
         if self.quick:
             for figure in run(quick=True).figures:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from polytta.report.bench.write import write_report
+from polytta.lab.pages.bench.write import write_report
 
 
 @dataclass(frozen=True)

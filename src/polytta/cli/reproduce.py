@@ -6,12 +6,12 @@ from typing import Annotated
 
 import tyro
 
-from polytta.bench.benchmark import Options
 from polytta.errors import ConfigError, DataError
-from polytta.reproduce.places import BUNDLED, Place
-from polytta.reproduce.recipe import Recipe
-from polytta.reproduce.recipes import RECIPES
-from polytta.reproduce.run import MARKDOWN, PAGE, in_words, reproduce
+from polytta.lab.bench.benchmark import Options
+from polytta.lab.reproduce.places import BUNDLED, Place
+from polytta.lab.reproduce.recipe import Recipe
+from polytta.lab.reproduce.recipes import RECIPES
+from polytta.lab.reproduce.run import MARKDOWN, PAGE, in_words, reproduce
 
 # What --list turns a number of images into hours with; about what one GPU and one CPU core do.
 GPU_RATE, CPU_RATE = 500, 15

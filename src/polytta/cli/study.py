@@ -6,12 +6,12 @@ from typing import Annotated
 
 import tyro
 
-from polytta.bench.cell import Cell
-from polytta.bench.data import split_path
-from polytta.files import write_whole
-from polytta.report.tables import as_text
-from polytta.study import landscape, underspecification
-from polytta.study.solutions import Solutions, find_solutions
+from polytta.lab.bench.cell import Cell
+from polytta.lab.bench.data import split_path
+from polytta.lab.pages.tables import as_text
+from polytta.lab.study import landscape, underspecification
+from polytta.lab.study.solutions import Solutions, find_solutions
+from polytta.system.files import write_whole
 
 
 @dataclass(frozen=True)

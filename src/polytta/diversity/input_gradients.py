@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from polytta.particles import kernels
+from polytta.gpu import kernels
 
 _SMALL = 2**22
 """Values of all products up to which they are written down before they are summed: a matrix product of few particles

@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from polytta.noise import Noise
+from polytta.roles.noise import Noise
 
 State = Mapping[str, Tensor]
 

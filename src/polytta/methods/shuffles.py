@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from polytta.guard import require_images
-from polytta.noise import Noise
+from polytta.roles.noise import Noise
 
 Shuffle = Callable[[Tensor, Noise], Tensor]
 

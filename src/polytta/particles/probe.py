@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from polytta.errors import InputError, ModelError
+from polytta.gpu.pending import layers_that_may_wait
 from polytta.particles.norms import NormRecipe, is_batch_norm, is_norm, recognise
-from polytta.particles.pending import layers_that_may_wait
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from polytta.data.corruptions._constants import ConstantSet
 from polytta.data.corruptions._dispatch import corrupt
 from polytta.data.corruptions._filters import UInt8Array
 from polytta.errors import InputError
-from polytta.workers import start_worker, usable_cores
+from polytta.system.workers import start_worker, usable_cores
 
 RECORD_NAME = "polytta-generated.json"
 _PARTS_NAME = ".polytta-parts"

@@ -1,0 +1,174 @@
+"""The grid of a benchmark: every axis as a typed value, and the cells it stands for."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from typing import Any
+
+import tyro
+
+from polytta.data.corruption_names import COMMON_CORRUPTIONS, CORRUPTIONS, SEVERITIES
+from polytta.errors import ConfigError
+from polytta.lab.bench.cell import Cell, listed
+from polytta.lab.bench.data import has_corruptions, split_path
+from polytta.lab.bench.record import canonical_json
+from polytta.lab.bench.variants import VARIANTS, Arguments, adapt_arguments, cell_fields
+from polytta.stream import SCENARIOS
+
+CLEAN = "clean"
+# One stream over all corruptions; the other scenarios have one stream for each.
+POOLED = ("mixed", "continual", "markov")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A benchmark: models x datasets x scenarios x severities x corruptions x rows x seeds.
+
+    Every field is also a flag of `polytta bench` and a key of the file it reads with --config.
+    """
+
+    models: tuple[str, ...] = ("bundled/cifar10_resnet_gn",)
+    """Source models, as NAME or NAME=FILE with the weights: bundled/NAME, timm/NAME.TAG, torchvision/NAME,
+    module:function."""
+    datasets: tuple[str, ...] = ("bundled",)
+    """bundled, cifar10=FILE.npz (clean images that are corrupted here), a dataset `polytta data status` lists, or
+    NAME=FOLDER as `polytta corrupt` writes it."""
+    corruptions: tuple[str, ...] = COMMON_CORRUPTIONS
+    """Corruptions; "clean" stands for the images as they are."""
+    severities: tuple[int, ...] = (5,)
+    """1 to 5."""
+    scenarios: tuple[str, ...] = ("batch1",)
+    """batch1, mild, label_shift: one stream per corruption. mixed, continual, markov: one stream over all of them."""
+    variants: tuple[str, ...] = ("source", "tent", "sar", "deyo", "naive", "kl", "svgd", "grad")
+    """Rows by name: source, norm, tent, eata, sar, deyo, naive, kl, svgd, grad, grad_mixed, grad_flips, and those the
+    file of --config defines."""
+    methods: tuple[str, ...] = ()
+    """More rows: each of these methods with each of --diversities, or alone where there are none."""
+    diversities: tuple[str, ...] = ()
+    """See --methods."""
+    particles: tuple[int, ...] = ()
+    """Run each row that has several particles with each of these numbers instead."""
+    lrs: tuple[float, ...] = ()
+    """Run each row with each of these learning rates; without, each has its own, or the reference rule's."""
+    seeds: tuple[int, ...] = (0,)
+    """Of the order of the stream and of the adaptation; the corrupted images are the same for all."""
+    images: int | None = None
+    """Images of each corruption; all by default."""
+    batch_size: int | None = None
+    """Of every scenario but batch1; by default the scenario's own, 64."""
+    preset: str = "paper"
+    """Thresholds of methods: paper or official."""
+    precision: str = "fp32"
+    """Of the arithmetic: fp32, tf32 or bf16."""
+    normalisation: str = "correct"
+    """Of ImageNet models: correct, or sar2023 as in published code."""
+    define: tyro.conf.Suppress[dict[str, dict[str, Any]]] = field(default_factory=dict)
+    """Rows of one's own, in a file only: a label, and under it arguments of polytta.adapt."""
+
+    def rows(self) -> dict[str, Arguments]:
+        """All rows, with the axes that belong to them multiplied out."""
+        known = {**VARIANTS, **self.define}
+        unknown = [name for name in self.variants if name not in known]
+        if unknown:
+            raise ConfigError(f"variants: got {unknown[0]!r}; allowed are {', '.join(known)}.")
+        rows: dict[str, Arguments] = {name: known[name] for name in self.variants}
+        for method in self.methods:
+            if not self.diversities:
+                rows[method] = {"method": method, "particles": 1}
+            for diversity in self.diversities:
+                label = f"{method}_{'naive' if diversity == 'none' else diversity}"
+                rows[label] = {"method": method, "diversity": diversity}
+        rows = dict(_over(rows, "particles", self.particles))
+        rows = dict(_over(rows, "lr", self.lrs))
+        return {label: {"preset": self.preset, **arguments} for label, arguments in rows.items()}
+
+    def cells(self) -> list[Cell]:
+        """Every cell once, in a fixed order."""
+        self._check()
+        rows = [cell_fields(label, arguments) for label, arguments in self.rows().items()]
+        found: dict[str, Cell] = {}
+        for model, dataset, scenario in product(self.models, self.datasets, self.scenarios):
+            name, weights = split_path(model)
+            data, data_path = split_path(dataset)
+            for stream in self._streams(data, data_path, scenario):
+                for row, seed in product(rows, self.seeds):
+                    cell = Cell(
+                        model=name,
+                        dataset=data,
+                        seed=seed,
+                        images=self.images,
+                        precision=self.precision,
+                        normalisation=self.normalisation,
+                        weights_path=weights,
+                        data_path=data_path,
+                        **stream,
+                        **row,
+                    )
+                    found.setdefault(canonical_json(cell.to_dict()), cell)
+        cells = list(found.values())
+        for cell in {cell.variant: cell for cell in cells}.values():
+            adapt_arguments(cell)  # a wrong one is better found now than after an hour
+        return cells
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, every row spelt out."""
+        return {**listed(asdict(self)), "rows": listed(self.rows())}
+
+    def _streams(self, dataset: str, path: str | None, scenario: str) -> Iterator[dict[str, Any]]:
+        own = SCENARIOS[scenario]().batch_size
+        stream = {"scenario": scenario, "batch_size": own if scenario == "batch1" else self.batch_size or own}
+        if not has_corruptions(dataset, path):
+            yield {**stream, "corruption": None, "severity": None}
+            return
+        corrupted = tuple(name for name in self.corruptions if name != CLEAN)
+        if CLEAN in self.corruptions:
+            yield {**stream, "corruption": None, "severity": None}
+        for severity in self.severities if corrupted else ():
+            if scenario in POOLED:
+                yield {**stream, "corruption": corrupted, "severity": severity}
+            else:
+                yield from ({**stream, "corruption": name, "severity": severity} for name in corrupted)
+
+    def _check(self) -> None:
+        for axis in ("models", "datasets", "corruptions", "severities", "scenarios", "seeds"):
+            if not getattr(self, axis):
+                raise ConfigError(f"{axis}: got none; allowed is at least one.")
+        if not self.variants and not self.methods:
+            raise ConfigError("variants: got none, and no methods; allowed is at least one row.")
+        for axis, allowed in (
+            ("corruptions", (*CORRUPTIONS, CLEAN)),
+            ("severities", SEVERITIES),
+            ("scenarios", tuple(SCENARIOS)),
+        ):
+            wrong = [value for value in getattr(self, axis) if value not in allowed]
+            if wrong:
+                raise ConfigError(f"{axis}: got {wrong[0]!r}; allowed are {', '.join(map(str, allowed))}.")
+        pooled = [name for name in self.scenarios if name in POOLED]
+        if CLEAN in self.corruptions and pooled:
+            raise ConfigError(f"corruptions: got {CLEAN!r} for {pooled[0]}; allowed is a stream of corruptions alone.")
+        for axis in ("models", "datasets"):
+            names = [split_path(value)[0] for value in dict.fromkeys(getattr(self, axis))]
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise ConfigError(f"{axis}: got {twice[0]!r} with more than one file; allowed is one.")
+        for name, value in (("images", self.images), ("batch_size", self.batch_size)):
+            if value is not None and value < 1:
+                raise ConfigError(f"{name}: got {value}; allowed is at least 1.")
+        if min(self.seeds) < 0:
+            raise ConfigError(f"seeds: got {min(self.seeds)}; allowed are whole numbers from 0.")
+
+
+def _over(rows: dict[str, Arguments], argument: str, values: tuple[Any, ...]) -> Iterator[tuple[str, Arguments]]:
+    """Each row once for each value of an argument; the label says which where there are several."""
+    for label, arguments in rows.items():
+        single = arguments.get("particles") == 1
+        unmoved = arguments.get("method") in ("source", "norm")
+        if not values or (argument == "particles" and single) or (argument == "lr" and unmoved):
+            yield label, arguments
+            continue
+        for value in values:
+            changed = {**arguments, argument: value}
+            optimizer = changed.get("optimizer")
+            if argument == "particles" and isinstance(optimizer, list | tuple):
+                changed["optimizer"] = [optimizer[number % len(optimizer)] for number in range(value)]
+            yield f"{label} {argument}={value:g}" if len(values) > 1 else label, changed

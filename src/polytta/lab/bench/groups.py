@@ -1,0 +1,67 @@
+"""Groups of cells that run as one batch, and what comes of trying to run one."""
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from polytta.lab.bench.cell import Cell
+from polytta.lab.bench.plan import Plan
+from polytta.lab.bench.record import Record, canonical_json
+from polytta.lab.bench.run import Execution, run_group
+
+Group: TypeAlias = tuple[Plan, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that could not be run: why, in one sentence and in full."""
+
+    key: str
+    cell: Cell
+    sentence: str
+    traceback: str
+
+
+Outcome: TypeAlias = Record | Failure
+
+
+def make_groups(plans: Sequence[Plan], how: Execution) -> list[Group]:
+    """Puts cells together where they may share a batch, the most costly groups first."""
+    together: dict[str, list[Plan]] = {}
+    for plan in plans:
+        together.setdefault(_shared(plan) if how.folds else plan.key, []).append(plan)
+    groups: list[Group] = []
+    for members in together.values():
+        cell = members[0].cell
+        most = max(1, how.fold_images // (cell.batch_size * cell.particles))
+        groups.extend(tuple(members[start : start + most]) for start in range(0, len(members), most))
+    # No process should end with a long group while the others have nothing left.
+    return sorted(groups, key=lambda group: -work(group))
+
+
+def work(group: Iterable[Plan]) -> int:
+    """How much there is to do: (particle, image) pairs."""
+    return sum(plan.images * plan.cell.particles for plan in group)
+
+
+def attempt(group: Group, report_progress: Callable[[int], object], how: Execution) -> list[Outcome]:
+    """Runs a group; where that fails, each of its cells alone, so that one bad cell costs no other."""
+    try:
+        return list(run_group(group, report_progress, how))
+    except Exception as error:
+        sentence = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        failure = Failure(group[0].key, group[0].cell, sentence, traceback.format_exc())
+    if len(group) == 1:
+        return [failure]
+    # Only now: as long as the error is being handled, its traceback keeps the memory of the whole group.
+    return [outcome for plan in group for outcome in attempt((plan,), report_progress, how)]
+
+
+def _shared(plan: Plan) -> str:
+    """Equal for cells that differ in stream, seed and learning rate alone, over streams cut into equal batches."""
+    cell = plan.cell.to_dict()
+    for name in ("dataset", "corruption", "severity", "scenario", "images", "variant", "lr", "seed"):
+        del cell[name]
+    # A segment ends with a shorter batch, so equally long streams have equal batches only if their segments match.
+    return canonical_json([cell, plan.pins["model"], plan.images, plan.pins["stream"]["starts"]])

@@ -1,0 +1,72 @@
+"""One adapter behind a cell, or behind several folded into one batch: the rest of a run need not know which."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+import polytta
+from polytta.lab.bench.plan import Plan, source_model
+from polytta.lab.bench.variants import adapt_arguments
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sums over the stream for one cell; see ``record.Results``."""
+
+    selected: dict[str, tuple[int, ...]]
+    stepped: tuple[int, ...]
+    resets: tuple[int, ...]
+    forward_samples: int
+    backward_samples: int
+
+
+class Population:
+    """G cells of K particles each, over one network."""
+
+    def __init__(self, plans: Sequence[Plan], device: str, engine: str) -> None:
+        first = plans[0].cell
+        source = source_model(first, device)
+        self.cells, self.particles = len(plans), first.particles
+        arguments = adapt_arguments(first)
+        if len(plans) > 1:
+            arguments.update(
+                populations=len(plans),
+                seed=[plan.cell.seed for plan in plans],
+                lr=[rate for plan in plans for rate in plan.learning_rates],
+            )
+        self.adapted = polytta.adapt(source.module, **arguments, engine=engine, num_classes=source.num_classes)
+
+    def step(self, x: Tensor) -> Tensor:
+        """(G, B, ...) images to (G, B, C) log-probabilities; then learns."""
+        return self.adapted(x) if self.cells > 1 else self.adapted(x[0]).unsqueeze(0)
+
+    def logits(self) -> Tensor | None:
+        """(G, K, B', C) of the usable images of the last step."""
+        logits = self.adapted.last_logits
+        return None if logits is None else logits.unflatten(0, (self.cells, self.particles))
+
+    def theta(self) -> Tensor:
+        """(G, K, P) parameters."""
+        return self.adapted.theta.unflatten(0, (self.cells, self.particles))
+
+    @property
+    def source(self) -> Tensor:
+        """(P,) parameters of the source model."""
+        return self.adapted.source
+
+    def kernel(self, number: int) -> Tensor | None:
+        """(K, K) similarity of one cell's particles."""
+        return self.adapted.config.diversity.kernel_matrix(self.theta()[number])
+
+    def counts(self, number: int) -> Counts:
+        """Sums over the stream for one cell."""
+        totals = self.adapted.totals
+        own = slice(number * self.particles, (number + 1) * self.particles)
+        return Counts(
+            {name: counts[own] for name, counts in totals.selected.items()},
+            totals.stepped[own],
+            totals.resets[own],
+            sum(totals.forward_by_particle[own]),
+            sum(totals.backward_by_particle[own]),
+        )

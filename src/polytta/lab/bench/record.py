@@ -1,0 +1,242 @@
+"""The record of a cell: what was run, everything that pins it, what came out, and where and how fast.
+
+One JSON file. Its key is a hash over ``cell`` and ``pins`` alone, that is over everything that decides the numbers;
+``environment`` and ``times`` are the only parts in which two runs of one cell may differ.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polytta.errors import StateError
+from polytta.lab.bench.cell import Cell, listed, tupled
+from polytta.system.files import write_whole
+
+FORMAT = "polytta-record-1"
+KEY_DIGITS = 24
+
+Numbers = tuple[float, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came out, over the whole stream. Predictions are those made before learning from an image.
+
+    Attributes:
+        accuracy: percent.
+        top5: percent; None with five classes or fewer.
+        per_class: accuracy of each class in percent; None for a class that never came.
+        ece: expected calibration error, 15 bins, 0 to 1.
+        nll: mean negative log-likelihood in nats.
+        brier: mean squared distance between probabilities and truth, 0 to 2.
+        worst_group: accuracy of the worst group in percent; None without groups.
+        entropy: mean entropy of the particles' predictions in nats.
+        disagreement: share of images on which two particles predict different classes, averaged over pairs.
+        drift: distance of each particle from the source parameters at the end.
+        selected: {filter: samples left after it, per particle}.
+        stepped: steps in which each particle moved.
+        resets: times each particle returned to source.
+        forward_samples: (particle, image) pairs whose logits were needed.
+        backward_samples: (particle, image) pairs whose loss was differentiated.
+        images: length of the stream.
+    """
+
+    accuracy: float
+    top5: float | None
+    per_class: tuple[float | None, ...]
+    ece: float
+    nll: float
+    brier: float
+    worst_group: float | None
+    entropy: float
+    disagreement: float
+    drift: Numbers
+    selected: Mapping[str, tuple[int, ...]]
+    stepped: tuple[int, ...]
+    resets: tuple[int, ...]
+    forward_samples: int
+    backward_samples: int
+    images: int
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The stream in about 50 windows; ``position`` counts the images seen at the end of each.
+
+    Accuracy (percent), entropy and disagreement are means within the window; drift is per particle at its end.
+    """
+
+    position: tuple[int, ...]
+    accuracy: Numbers
+    entropy: Numbers
+    disagreement: Numbers
+    drift: tuple[Numbers, ...]
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Mean confidence, share right and number of images in each of 15 equally wide bins of confidence; 0 if empty."""
+
+    confidence: Numbers
+    accuracy: Numbers
+    count: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DisagreementVsError:
+    """Share wrong and number of images at each level of disagreement that occurred, or in 15 bins if it had many."""
+
+    disagreement: Numbers
+    error: Numbers
+    count: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Where the particles went.
+
+    Attributes:
+        projection: (x, y) of each particle at about 20 checkpoints, on the two directions in which they moved most;
+            the source is at the origin.
+        pairwise: final distances between particles.
+        kernel: final similarity of particles; None unless the diversifier has a kernel.
+    """
+
+    projection: tuple[tuple[tuple[float, float], ...], ...]
+    pairwise: tuple[Numbers, ...]
+    kernel: tuple[Numbers, ...] | None
+
+
+@dataclass(frozen=True)
+class Times:
+    """What the run cost here. Of cells that ran folded into one batch, each has its share of the time.
+
+    Attributes:
+        wall_seconds: prediction and learning, without reading, preprocessing and moving images.
+        images_per_second: of that.
+        peak_memory_mb: most memory held: allocated on a CUDA device, of the process otherwise.
+        started: date and time, UTC.
+        folded_cells: cells that shared the batch, this one included.
+    """
+
+    wall_seconds: float
+    images_per_second: float
+    peak_memory_mb: float
+    started: str
+    folded_cells: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One finished cell."""
+
+    cell: Cell
+    pins: Mapping[str, Any]
+    results: Results
+    curves: Curves
+    reliability: Reliability
+    disagreement_vs_error: DisagreementVsError
+    particles: Particles
+    correct: NDArray[np.bool_]
+    environment: Mapping[str, Any]
+    times: Times
+
+    @property
+    def key(self) -> str:
+        """Name of the record: a hash of what decides its numbers."""
+        return key_of(self.cell, self.pins)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, with a checksum of all of them."""
+        plain: dict[str, Any] = {"format": FORMAT, "key": self.key, "cell": self.cell.to_dict()}
+        plain["pins"] = listed(self.pins)
+        for name in _TYPED:
+            plain[name] = listed(vars(getattr(self, name)))
+        plain["correct"] = base64.b64encode(np.packbits(self.correct).tobytes()).decode("ascii")
+        plain["environment"] = listed(self.environment)
+        return {**plain, "sha256": _sha256(plain)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> "Record":
+        """A record from plain values; StateError in one sentence when they are not one."""
+        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
+            raise StateError(f"record: it is not in the format {FORMAT}.")
+        whole = {name: value for name, value in stored.items() if name != "sha256"}
+        if stored.get("sha256") != _sha256(whole):
+            raise StateError("record: its contents do not match its checksum.")
+        try:
+            parts: dict[str, Any] = {name: _typed(kind, stored[name]) for name, kind in _TYPED.items()}
+            bits = np.frombuffer(base64.b64decode(stored["correct"], validate=True), np.uint8)
+            correct = np.unpackbits(bits, count=parts["results"].images).astype(np.bool_)
+            record = cls(
+                cell=Cell.from_dict(stored["cell"]),
+                pins=stored["pins"],
+                correct=correct,
+                environment=stored["environment"],
+                **parts,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(f"record: it is incomplete ({error}).") from error
+        seen, images = record.curves.position[-1:], record.results.images
+        if seen != (images,):
+            raise StateError(f"record: its curves end after {seen[0] if seen else 0} of {images} images.")
+        if record.key != stored["key"]:
+            raise StateError(f"record: its key is {stored['key']!r}, but its cell and pins have {record.key!r}.")
+        return record
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Record":
+        """The record in a file."""
+        try:
+            return cls.from_dict(json.loads(Path(path).read_bytes()))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise StateError(f"record: {path} is not JSON ({error}).") from error
+        except StateError as error:
+            raise StateError(f"{path}: {error}") from error
+
+    def write(self, folder: str | os.PathLike[str]) -> Path:
+        """Writes ``folder/<key>.json``, whole or not at all; returns its path."""
+        path = Path(folder) / f"{self.key}.json"
+        write_whole(path, (json.dumps(self.to_dict(), allow_nan=False, indent=1) + "\n").encode())
+        return path
+
+
+_TYPED: dict[str, type[Any]] = {
+    "results": Results,
+    "curves": Curves,
+    "reliability": Reliability,
+    "disagreement_vs_error": DisagreementVsError,
+    "particles": Particles,
+    "times": Times,
+}
+
+
+def canonical_json(value: Any) -> str:
+    """One text for equal values: keys sorted, no spaces, tuples as lists, nothing that is not a finite number."""
+    return json.dumps(listed(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def key_of(cell: Cell, pins: Mapping[str, Any]) -> str:
+    """The key a record of this cell with these pins has, known before it is run."""
+    return _sha256({"cell": cell.to_dict(), "pins": pins})[:KEY_DIGITS]
+
+
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def _typed(kind: type[T], stored: Mapping[str, Any]) -> T:
+    names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    wrong = sorted(stored.keys() ^ names)
+    if wrong:
+        raise KeyError(f"{kind.__name__}: {wrong[0]}")
+    return kind(**{name: tupled(value) for name, value in stored.items()})

@@ -1,0 +1,118 @@
+"""The demo's page, put together from its outcome."""
+
+import numpy as np
+
+from polytta.lab.demo.outcome import Outcome, Segment
+from polytta.lab.demo.settings import CORRUPTIONS_REASON, LEARNING_RATE_REASON
+from polytta.lab.demo.table import demo_table
+from polytta.lab.pages.page import Example, Page, Plot, Verdict
+from polytta.lab.pages.plots import Bar, Curve, bars_svg, curves_svg
+from polytta.system.versions import versions
+
+EXAMPLES_PER_CORRUPTION = 6
+CAVEAT = (
+    "A stream this short shows how methods are used and compared, not which is best: the ± is one standard error over "
+    "the images, and one other seed can change the order of the rows."
+)
+
+
+def demo_page(outcome: Outcome) -> Page:
+    """All of the report."""
+    settings = outcome.settings
+    names = " and ".join(_words(segment) for segment in outcome.segments)
+    return Page(
+        title="Adapting to corrupted images, one at a time",
+        lead=(
+            f"A classifier trained on clean CIFAR-10 images meets {names}. It sees each image once, predicts, and then "
+            "learns from that image without a label. Every method starts afresh on each corruption and meets the same "
+            f"{settings.images} images in the same order."
+        ),
+        table=demo_table(outcome),
+        table_note=(
+            "Accuracy counts predictions made before the image was learnt from. Gain is in points over Source, ± one "
+            "standard error of the paired difference. Calibration error: 15 bins, lower is better. Images per second: "
+            f"of one core. {CAVEAT}"
+        ),
+        plots=(
+            *(_accuracy_plot(outcome, segment) for segment in outcome.segments),
+            _gain_plot(outcome),
+            _time_plot(outcome),
+        ),
+        examples={_words(segment).capitalize(): _examples(outcome, segment) for segment in outcome.segments},
+        examples_note=(
+            f"The last {min(EXAMPLES_PER_CORRUPTION, settings.images)} images of each stream, not picked for their "
+            "result: clean on the left, as the model got it on the right, and what it was taken for."
+        ),
+        facts=_facts(outcome),
+    )
+
+
+def _words(segment: Segment) -> str:
+    return segment.name.replace("_", " ")
+
+
+def _accuracy_plot(outcome: Outcome, segment: Segment) -> Plot:
+    # The mean of a handful of images jumps about and would set the scale for the rest.
+    first = max(1, len(segment.labels) // 10)
+    counts = np.arange(1, len(segment.labels) + 1)
+    curves = [
+        Curve(row.name, 100 * np.cumsum(outcome.correct(row, segment))[first - 1 :] / counts[first - 1 :])
+        for row in outcome.settings.rows
+    ]
+    svg = curves_svg(curves, first, "images seen", f"Accuracy so far on {_words(segment)}, per method")
+    note = f"Share of all images up to here that were right, from image {first} on."
+    return Plot(f"Accuracy so far: {_words(segment)}", svg, note)
+
+
+def _gain_plot(outcome: Outcome) -> Plot:
+    bars = []
+    for series, row in enumerate(outcome.settings.rows[1:], start=1):
+        score = outcome.score(row)
+        bars.append(Bar(row.name, series, 100 * score.gain, 100 * score.gain_error))
+    described = "Gain in accuracy over the source model, per method"
+    svg = bars_svg(bars, "points of accuracy over Source", described, signed=True)
+    return Plot("Gain over source, all images", svg, "Thin lines: one standard error of the paired difference.")
+
+
+def _time_plot(outcome: Outcome) -> Plot:
+    bars = [
+        Bar(row.name, series, 1000 / outcome.score(row).images_per_second)
+        for series, row in enumerate(outcome.settings.rows)
+    ]
+    svg = bars_svg(bars, "milliseconds per image", "Time per image, per method", signed=False)
+    return Plot("What it costs", svg, "Prediction and learning together: processor time on one core.")
+
+
+def _examples(outcome: Outcome, segment: Segment) -> tuple[Example, ...]:
+    rows = (outcome.settings.rows[0], outcome.settings.rows[-1])
+    said = {row.name: outcome.results[row.name, segment.name].probs.argmax(axis=1) for row in rows}
+    places = range(len(segment.labels))[-EXAMPLES_PER_CORRUPTION:]
+    return tuple(
+        Example(
+            label=outcome.classes[segment.labels[place]],
+            clean=segment.clean[place],
+            corrupted=segment.images[place],
+            verdicts=tuple(
+                Verdict(name, outcome.classes[answers[place]], bool(answers[place] == segment.labels[place]))
+                for name, answers in said.items()
+            ),
+        )
+        for place in places
+    )
+
+
+def _facts(outcome: Outcome) -> dict[str, str]:
+    settings = outcome.settings
+    return {
+        "Model": f"{outcome.model['id']}, weights SHA-256 {outcome.model['weights_sha256']}",
+        "Images": f"{outcome.stream['domains'][0]['name'].split('/')[0]}, {settings.images} of 2,000 per corruption",
+        "Corrupted data": "generated by polytta with the constants of CIFAR-10-C; not the published CIFAR-10-C files",
+        "Corruptions": f"{', '.join(settings.corruptions)}, severity {settings.severity} of 5; {CORRUPTIONS_REASON}",
+        "Stream": f"{outcome.stream['scenario']}, batch size 1, a fresh model per corruption",
+        "Stream SHA-256": outcome.stream["sha256"],
+        "Seed": str(settings.seed),
+        "Learning rate": f"{settings.learning_rate:g} (SGD); {LEARNING_RATE_REASON}",
+        "Rows": "; ".join(f"{row.name}: {row.description}" for row in settings.rows),
+        "Time": f"{outcome.seconds:.0f} s in all",
+        "Versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
+    }

@@ -1,0 +1,152 @@
+"""The diagrams of one panel, from its full records."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polytta.lab.bench.record import Record
+from polytta.lab.pages.bench.layout import SHORT
+from polytta.lab.pages.bench.summary import Panel, Row
+from polytta.lab.pages.charts import (
+    Axis,
+    Series,
+    calibration_svg,
+    lines_svg,
+    matrix_svg,
+    paths_svg,
+)
+from polytta.lab.pages.page import Plot
+from polytta.lab.pages.scatter import scatter_svg
+
+Records = Mapping[str, Record]
+
+
+def cost_plot(panel: Panel) -> Plot | None:
+    """Accuracy against speed."""
+    points = []
+    for number, row in enumerate(panel.rows):
+        accuracy, speed = row.average(panel.columns), row.speed
+        if accuracy is not None and speed is not None:
+            points.append(Series(row.name, number, np.array([speed]), np.array([accuracy.mean])))
+    if len(points) < 2:
+        return None
+    x = Axis.logarithmic("images per second", [float(p.x[0]) for p in points])
+    y = Axis.over("accuracy", [float(p.y[0]) for p in points], " %")
+    note = "Up is better, right is cheaper. Prediction and learning together, as timed in the records."
+    return Plot("Gain against cost", scatter_svg(points, x, y, "Accuracy against images per second, per method"), note)
+
+
+def stream_plot(panel: Panel, records: Records) -> Plot | None:
+    """Accuracy so far, averaged over columns and seeds."""
+    shares = np.linspace(0.1, 1.0, 46)
+    lines = []
+    for number, row in enumerate(panel.rows):
+        found = _of(row, records)
+        if found:
+            lines.append(Series(row.name, number, 100 * shares, np.mean([_so_far(r, shares) for r in found], axis=0)))
+    if not lines:
+        return None
+    y = Axis.over("accuracy so far", np.concatenate([line.y for line in lines]).tolist(), " %")
+    x = Axis("share of the stream", (0.0, 25.0, 50.0, 75.0, 100.0), " %")
+    note = "Share of all images up to here that were right, averaged over corruptions and seeds."
+    return Plot(
+        "Accuracy over the stream", lines_svg(lines, x, y, "Accuracy so far along the stream, per method"), note
+    )
+
+
+def calibration_plots(panel: Panel, records: Records) -> list[Plot]:
+    """A reliability diagram per row."""
+    plots = []
+    for number, row in enumerate(panel.rows):
+        found = _of(row, records)
+        ece = row.average(panel.columns, "ece")
+        if not found or ece is None:
+            continue
+        line = _pooled(
+            row.name, number, [(r.reliability.confidence, r.reliability.accuracy, r.reliability.count) for r in found]
+        )
+        axes = (Axis("confidence", (0.0, 0.5, 1.0)), Axis("share right", (0.0, 0.5, 1.0)))
+        svg = calibration_svg([line], *axes, f"Reliability of {row.name}", ideal=True)
+        plots.append(Plot(row.name, svg, f"ECE {ece.mean:.3f}; on the dashed line confidence is earned."))
+    return plots
+
+
+def disagreement_plots(panel: Panel, records: Records) -> list[Plot]:
+    """Error at each level of disagreement, per population."""
+    plots = []
+    for number, row in enumerate(panel.rows):
+        found = [r for r in _of(row, records) if r.cell.particles > 1]
+        if not found:
+            continue
+        bins = [(d.disagreement, d.error, d.count) for d in (r.disagreement_vs_error for r in found)]
+        line = _pooled(row.name, number, bins, edges=np.linspace(0.0, 1.0, 11))
+        axes = (Axis("disagreement of particles", (0.0, 0.5, 1.0)), Axis("share wrong", (0.0, 0.5, 1.0)))
+        svg = calibration_svg([line], *axes, f"Error against disagreement of {row.name}", ideal=False)
+        plots.append(Plot(row.name, svg, "Rising: where particles disagree, the answer is less to be trusted."))
+    return plots
+
+
+def particle_plots(panel: Panel, records: Records) -> list[Plot]:
+    """Trajectories of each population on the first column, and how alike its particles end."""
+    plots = []
+    first = SHORT.get(panel.columns[0], panel.columns[0])
+    for row in panel.rows:
+        found = [r for r in _of(row, records) if r.cell.particles > 1]
+        if not found or not row.adapts:
+            continue
+        record = min(found, key=lambda r: (_column(r) != first, r.cell.seed))
+        path = np.array(record.particles.projection)
+        names = [str(i + 1) for i in range(path.shape[1])]
+        paths = [Series(name, 1 + i % 11, path[:, i, 0], path[:, i, 1]) for i, name in enumerate(names)]
+        where = f"{_column(record)}, seed {record.cell.seed}"
+        plots.append(
+            Plot(
+                f"{row.name}: trajectories",
+                paths_svg(paths, f"Paths of the particles of {row.name}"),
+                f"{where}. From the source model (ring), on the two directions in which they moved most.",
+            )
+        )
+        kernel = record.particles.kernel
+        values = np.array(kernel if kernel is not None else record.particles.pairwise)
+        what = "kernel" if kernel is not None else "distances"
+        plots.append(
+            Plot(
+                f"{row.name}: {what}",
+                matrix_svg(values, names, f"{what} between the particles of {row.name}"),
+                f"{where}. " + ("Similarity" if kernel is not None else "Distance between parameters") + " at the end.",
+            )
+        )
+    return plots
+
+
+def _of(row: Row, records: Records) -> list[Record]:
+    return [records[e.key] for entries in row.entries.values() for e in entries if e.key in records]
+
+
+def _column(record: Record) -> str:
+    corruption = record.cell.corruption
+    return SHORT.get(corruption, corruption) if isinstance(corruption, str) else "all corruptions"
+
+
+def _so_far(record: Record, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    ends = np.array(record.curves.position, np.float64)
+    sizes = np.diff(ends, prepend=0.0)
+    running = np.cumsum(np.array(record.curves.accuracy) * sizes) / ends
+    return np.interp(shares * ends[-1], ends, running)
+
+
+def _pooled(
+    name: str,
+    number: int,
+    parts: Sequence[tuple[Sequence[float], Sequence[float], Sequence[int]]],
+    edges: NDArray[np.float64] | None = None,
+) -> Series:
+    """Bins of several records as one; ``edges`` of coarser bins, where the records' own differ."""
+    x, y, n = (np.concatenate([np.asarray(part[i], np.float64) for part in parts]) for i in range(3))
+    edges = np.linspace(0.0, 1.0, 16) if edges is None else edges
+    place = np.clip(np.digitize(x, edges[1:-1]), 0, len(edges) - 2)
+    count = np.bincount(place, n, len(edges) - 1)
+    some = count > 0
+    means = [np.bincount(place, values * n, len(edges) - 1)[some] / count[some] for values in (x, y)]
+    return Series(name, number, means[0], means[1])

@@ -1,0 +1,75 @@
+"""The facts that pin a set of records, each said once."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from polytta.lab.bench.record import Record
+
+
+def pinned_facts(records: Iterable[Record]) -> list[str]:
+    """One sentence per model, dataset and way to adapt, sorted; nothing that differs between two runs of a cell."""
+    said: dict[str, set[str]] = {
+        "models": set(),
+        "data": set(),
+        "streams": set(),
+        "protocols": set(),
+        "settings": set(),
+    }
+    streams: dict[str, set[str]] = {}
+    for record in records:
+        pins = record.pins
+        said["models"].add(_model(pins["model"]))
+        said["data"].add(f"Data {record.cell.dataset}: {pins.get('data_origin', 'of unknown origin')}")
+        streams.setdefault(str(pins["stream"]["scenario"]), set()).add(str(pins["stream"]["sha256"]))
+        if pins.get("protocol"):
+            said["protocols"].add(f"Protocol: {pins['protocol']}")
+        said["settings"].add(_settings(record))
+    said["streams"] = {_streams(scenario, hashes) for scenario, hashes in streams.items()}
+    return [fact for part in said.values() for fact in sorted(part)]
+
+
+def environments(records: Iterable[Record]) -> dict[str, str]:
+    """Where and with what the records were made: value(s) by name."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        for name, value in record.environment.items():
+            found.setdefault(name, set()).add(str(value))
+    return {name: ", ".join(sorted(values)) for name, values in found.items()}
+
+
+def _model(facts: Mapping[str, Any]) -> str:
+    seen = ", ".join(f"{name} {value}" for name, value in facts.get("preprocessing", {}).items())
+    return f"Model {facts['id']}: weights SHA-256 {facts['weights_sha256']}; images {seen}"
+
+
+def _streams(scenario: str, hashes: set[str]) -> str:
+    joined = hashlib.sha256("\n".join(sorted(hashes)).encode()).hexdigest()
+    return f"Streams {scenario}: {len(hashes)}; SHA-256 over their sorted SHA-256, a line each: {joined}"
+
+
+def _settings(record: Record) -> str:
+    settings = record.pins["settings"]
+    method, diversity = dict(settings["method"]), dict(settings["diversity"])
+    rates = settings.get("learning_rates")
+    told = {
+        "method": _named(method),
+        "particles": settings["particles"],
+        "diversity": _named(diversity),
+        "optimizers": ", ".join(sorted({_named(dict(one)) for one in settings["optimizers"]})),
+        "learning rates": "none" if rates is None else ", ".join(f"{rate:.4g}" for rate in rates),
+        "views": settings["views"],
+        "lenses": settings["lenses"],
+        "aggregate": settings["aggregate"],
+        "layers": len(settings["layers"]),
+        "statistics": settings["statistics"],
+        "objective": settings["objective"],
+    }
+    where = f"{record.cell.variant} on {record.cell.model}, {record.cell.scenario}"
+    return f"Row {where}: " + "; ".join(f"{name} {value}" for name, value in told.items())
+
+
+def _named(part: dict[str, Any]) -> str:
+    name = part.pop("name")
+    inside = ", ".join(f"{key}={value}" for key, value in part.items())
+    return f"{name}({inside})" if inside else str(name)

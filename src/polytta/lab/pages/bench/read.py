@@ -1,0 +1,96 @@
+"""Reads a benchmark's folder: its records, or the tables made from them where only these were kept.
+
+Both give the same entries, to the letter, so that a report made from the tables alone has the same figures. The number
+of images is in both the length of the stream, also where the cell asked for all there are.
+"""
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from polytta.errors import InputError
+from polytta.lab.bench.cell import Cell
+from polytta.lab.bench.record import Record, Results, Times
+from polytta.lab.bench.store import TABLE, TIMES, flat, read_records
+from polytta.lab.pages.bench.pins import pinned_facts
+from polytta.lab.pages.bench.summary import Entry
+
+FACTS = "facts.json"
+_WHOLE_NUMBERS = ("severity", "batch_size", "images", "particles", "seed")
+_CELL_FIELDS = tuple(f.name for f in fields(Cell) if f.name not in ("weights_path", "data_path"))
+_RESULT_FIELDS = tuple(f.name for f in fields(Results))
+_TIME_FIELDS = tuple(f.name for f in fields(Times))
+
+
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """What a folder holds.
+
+    Attributes:
+        entries: the plain figures of every cell.
+        records: the records by key; empty where only the tables were kept.
+        facts: what pins the figures, a sentence each.
+    """
+
+    entries: tuple[Entry, ...]
+    records: Mapping[str, Record]
+    facts: tuple[str, ...]
+
+
+def read_folder(folder: Path) -> Folder:
+    """Everything a report needs; nothing is changed."""
+    if (folder / "cells").is_dir():
+        records = {record.key: record for record in read_records(folder)}
+        entries = tuple(_of_record(record) for record in records.values())
+        return Folder(entries, records, tuple(pinned_facts(records.values())))
+    if not (folder / TABLE).is_file():
+        raise InputError(
+            f"{folder}: it holds neither cells nor {TABLE}; allowed is a folder that `polytta bench` wrote."
+        )
+    times = {row["key"]: row for row in _rows(folder / TIMES)} if (folder / TIMES).is_file() else {}
+    entries = tuple(_of_rows(row, times.get(row.get("key", ""), {})) for row in _rows(folder / TABLE))
+    facts = json.loads((folder / FACTS).read_text("utf-8")) if (folder / FACTS).is_file() else []
+    return Folder(entries, {}, tuple(facts))
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _of_record(record: Record) -> Entry:
+    cell = {name: _text(value) for name, value in record.cell.to_dict().items()}
+    cell["images"] = str(record.results.images)
+    return Entry(record.key, _typed(cell), _plain(vars(record.results)), _plain(vars(record.times)))
+
+
+def _of_rows(row: Mapping[str, str], cost: Mapping[str, str]) -> Entry:
+    row = {"lenses": "none", **row}  # tables from before there were lenses
+    missing = [name for name in ("key", *_CELL_FIELDS, "accuracy") if name not in row]
+    if missing:
+        raise InputError(f"{TABLE}: it has no column {missing[0]!r}; allowed is the table that `polytta bench` wrote.")
+    cell = {name: row[name] for name in _CELL_FIELDS}
+    results = {name: _number(row[name]) for name in _RESULT_FIELDS if name in row}
+    times = {name: _number(cost[name]) for name in _TIME_FIELDS if name in cost and name != "started"}
+    return Entry(row["key"], _typed(cell), results, times)
+
+
+def _typed(cell: Mapping[str, str]) -> dict[str, Any]:
+    return {name: (int(text) if text else None) if name in _WHOLE_NUMBERS else text for name, text in cell.items()}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, float | None]:
+    return {name: value for name, value in values.items() if value is None or isinstance(value, int | float)}
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _text(value: Any) -> str:
+    """As the table has it."""
+    shown = flat(value)
+    return "" if shown is None else str(shown)

@@ -1,0 +1,67 @@
+"""tab:multiseed_deyo_b1: five seeds of DeYO that end equally sure and differently right."""
+
+from dataclasses import dataclass
+
+from polytta.lab.bench.cell import Cell
+from polytta.lab.bench.data import split_path
+from polytta.lab.pages.bench.summary import Stat
+from polytta.lab.reproduce.layout import comparison
+from polytta.lab.reproduce.places import Place
+from polytta.lab.reproduce.published import published_rows
+from polytta.lab.reproduce.recipe import Outcome, Part, RunGrid
+from polytta.lab.reproduce.tables import with_notes
+from polytta.lab.study.solutions import find_solutions
+from polytta.lab.study.underspecification import measure, verdict
+
+SEEDS = 5
+COLUMNS = ("final entropy", "accuracy", "distance to source", "mean pairwise distance")
+BACKBONE, CORRUPTION, SCENARIO = "ViTBase-LN", "zoom_blur", "batch1"
+
+
+@dataclass(frozen=True)
+class Multiseed:
+    """The study of underspecification beside the paper's first table."""
+
+    name: str = "tab:multiseed_deyo_b1"
+    shows: str = "five seeds of DeYO: final entropy, accuracy, distances; zoom blur, batch size 1, ViT"
+    needs: str = "ImageNet-C (zoom blur); weights of ViT-B/16"
+
+    def images(self, place: Place) -> int:
+        """Images to adapt to in all."""
+        return SEEDS * (place.images or 50_000)
+
+    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+        """Runs the study; it keeps final parameters, which records do not hold."""
+        study = measure(find_solutions(single_deyo(place), range(SEEDS), judged_on=8 if place.quick else 256))
+        rows = published_rows(self.name)
+        measured = {
+            (f"DeYO seed {seed}", column): Stat.of([figures[column]])
+            for seed, figures in study.figures.items()
+            for column in COLUMNS
+        }
+        part = comparison("Zoom blur, severity 5", rows, COLUMNS, measured, place, digits=3, ranked_by=None)
+        return Outcome(with_notes(self.name, [Part(part.title, part.matrix, (*part.remarks, verdict(study)))]))
+
+
+def single_deyo(place: Place) -> Cell:
+    """DeYO with one particle, on the paper's example."""
+    model, weights = split_path(place.model(BACKBONE))
+    dataset, data = split_path(place.dataset("imagenet-c"))
+    return Cell(
+        model=model,
+        dataset=dataset,
+        corruption=CORRUPTION,
+        severity=5,
+        scenario=SCENARIO,
+        batch_size=1,
+        variant="deyo",
+        method="deyo",
+        images=place.images,
+        lr=place.lr(SCENARIO),
+        normalisation=place.normalisation(BACKBONE),
+        weights_path=weights,
+        data_path=data,
+    )
+
+
+RECIPE = Multiseed()

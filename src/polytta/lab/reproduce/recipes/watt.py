@@ -1,0 +1,33 @@
+"""tab:watt: diversified WATT on CLIP. Published figures alone: WATT adapts CLIP, which polytta cannot do yet."""
+
+from dataclasses import dataclass, replace
+
+from polytta.data.corruption_names import COMMON_CORRUPTIONS
+from polytta.lab.reproduce.layout import AVERAGE, comparison
+from polytta.lab.reproduce.places import Place
+from polytta.lab.reproduce.published import published_rows
+from polytta.lab.reproduce.recipe import Outcome, RunGrid
+
+NOT_YET = "Nothing was run: this recipe comes with CLIP support, which polytta does not have yet."
+
+
+@dataclass(frozen=True)
+class Watt:
+    """Says what it waits for."""
+
+    name: str = "tab:watt"
+    shows: str = "WATT, alone and diversified, on CIFAR-100-C with CLIP (not yet: comes with CLIP support)"
+    needs: str = "CIFAR-100-C; weights of OpenAI CLIP ViT-B/32"
+
+    def images(self, place: Place) -> int:
+        """None yet."""
+        return 0
+
+    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+        """What the paper prints."""
+        columns = (*COMMON_CORRUPTIONS, AVERAGE)
+        part = comparison("CIFAR-100-C", published_rows(self.name), columns, {}, place, ranked_by=None)
+        return Outcome((replace(part, remarks=(NOT_YET, *part.remarks)),))
+
+
+RECIPE = Watt()

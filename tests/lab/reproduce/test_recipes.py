@@ -1,0 +1,127 @@
+"""Every recipe, on the bundled data: that it runs, and that what it shows is what its records say."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.lab.bench.networks import TINY
+
+from polytta.lab.bench.benchmark import Options
+from polytta.lab.bench.grid import Grid
+from polytta.lab.bench.run import Execution
+from polytta.lab.bench.store import read_records
+from polytta.lab.reproduce.places import Place
+from polytta.lab.reproduce.published import published_rows
+from polytta.lab.reproduce.recipe import Outcome, RunGrid
+from polytta.lab.reproduce.recipes import RECIPES
+from polytta.lab.reproduce.recipes.watt import NOT_YET
+from polytta.lab.reproduce.run import MARKDOWN, PAGE, reproduce
+
+QUICK = Place(None, quick=True)
+# The labels of the paper that have to be here.
+NAMES = [
+    "tab:multiseed_deyo_b1",
+    "tab:imagenet-c",
+    "tab:imagenet-c-mix-shift",
+    "tab:noAug",
+    "tab:augoptim",
+    "tab:watt",
+    "fig:lambda",
+    "fig:particles",
+    "tab:tent-grad",
+    "tab:extended_shifts",
+    "tab:cifar-c",
+    "tab:imagenet-c-mild",
+    "tab:imagenet-sev3",
+    "tab:runtime",
+    "fig:interpolation",
+]
+
+
+def run(name: str, folder: Path) -> Outcome:
+    return reproduce(RECIPES[name], QUICK, folder, Options(jobs=1, progress=False, keep_data=False))
+
+
+@dataclass(frozen=True)
+class Twice:
+    """One row with two seeds, which would share a batch if it may."""
+
+    alone: bool
+    name: str = "twice"
+    shows: str = "nothing"
+    needs: str = "nothing"
+
+    def images(self, place: Place) -> int:
+        return 8
+
+    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+        grid = Grid(models=(TINY,), corruptions=("fog",), variants=("source",), seeds=(0, 1), images=4)
+        run_grid(grid, alone=self.alone)
+        return Outcome(())
+
+
+@pytest.mark.parametrize(("alone", "together"), [(False, 2), (True, 1)])
+def test_cells_whose_times_count_run_alone(alone: bool, together: int, tmp_path: Path) -> None:
+    options = Options(Execution(fold="always"), jobs=2, progress=False, keep_data=False)
+    reproduce(Twice(alone), QUICK, tmp_path, options)
+    assert {record.times.folded_cells for record in read_records(tmp_path)} == {together}
+
+
+def test_every_table_and_figure_has_a_recipe() -> None:
+    assert list(RECIPES) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recipe_on_bundled_data(name: str, tmp_path: Path) -> None:
+    outcome = run(name, tmp_path)
+    page, document = (tmp_path / PAGE).read_text(), (tmp_path / MARKDOWN).read_text()
+    for part in outcome.parts:
+        assert part.matrix.lines
+        assert part.title in document
+        assert all(line.name.strip() in page for line in part.matrix.lines)
+        _check_differences(part.matrix.lines)
+    assert page.count("<svg") == len(outcome.plots)
+    assert ("Nothing was run" in page) == (name == "tab:watt")
+
+
+def _check_differences(lines: tuple) -> None:  # type: ignore[type-arg]
+    for own, printed, apart in zip(lines, lines[1:], lines[2:], strict=False):
+        if not printed.name.endswith("published"):
+            continue
+        for a, b, difference in zip(own.values, printed.values, apart.values, strict=True):
+            if difference.text != "-":
+                assert float(difference.text) == pytest.approx(float(a.text) - float(b.text), abs=0.11)
+
+
+def test_table_shows_what_the_records_say(tmp_path: Path) -> None:
+    outcome = run("tab:tent-grad", tmp_path)
+    accuracy = {record.cell.variant: record.results.accuracy for record in read_records(tmp_path)}
+    shown = {line.name: line.values[0].text for line in outcome.parts[0].matrix.lines}
+    assert float(shown["Tent + Grad"]) == pytest.approx(accuracy["tent_grad"], abs=0.05)
+    assert float(shown["No adapt"]) == pytest.approx(accuracy["source"], abs=0.05)
+
+
+def test_finished_cells_are_found_again(tmp_path: Path) -> None:
+    first = run("tab:runtime", tmp_path)
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
+    assert run("tab:runtime", tmp_path) == first
+    assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
+
+
+def test_watt_says_what_it_waits_for_and_still_shows_what_was_published(tmp_path: Path) -> None:
+    (part,) = run("tab:watt", tmp_path).parts
+    assert part.remarks[0] == NOT_YET
+    published = [line for line in part.matrix.lines if line.name.endswith("published")]
+    assert len(published) == len(published_rows("tab:watt")) == 11
+    assert not list(tmp_path.glob("cells/*"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_published_row_has_something_to_run(name: str) -> None:
+    """A method the grid does not know would only be noticed on the paper's data."""
+    for block in getattr(RECIPES[name], "blocks", ()):
+        rows = published_rows(name, block.block, block.backbone)
+        assert [row.method for row in rows] == list(block.rows)
+        assert all(set(block.corruptions) | {"average"} == set(row.figures) for row in rows)
+        assert re.fullmatch(r"[\w ,-]+", block.title)
