@@ -17,11 +17,11 @@ from polytta.config import Config
 from polytta.errors import ConfigError, ModelError, PolyttaWarning, StateError
 from polytta.gpu.capture import CapturedSteps
 from polytta.guard import Screened, Verdict, admit, screen
+from polytta.network.copies import share_structure
+from polytta.network.probe import Findings, check_output, model_errors_as_input_errors, probe
 from polytta.optim import PopulationOptimizer
 from polytta.optim.rule import family
 from polytta.particles import FoldedEngine, Layout, choose_engine
-from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, probe
-from polytta.particles.sharing import share_structure
 from polytta.report import Entry, Ledger, StepReport, Totals
 from polytta.roles.noise import keys
 from polytta.step import Rules, Step, finite_rows

@@ -16,12 +16,12 @@ from polytta.config import Config, arguments_from
 from polytta.diversity import Diversifier, resolve_diversity
 from polytta.errors import ConfigError, StateError
 from polytta.methods import Method, resolve_method
+from polytta.network.copies import unwrap
+from polytta.network.targets import Patterns, choose_layers
 from polytta.optim import Optimizer, OptimizerSpec, resolve_optimizers
 from polytta.optim.rule import lr_multipliers
 from polytta.particles import ENGINES
 from polytta.particles.precision import PRECISIONS, Precision
-from polytta.particles.sharing import unwrap
-from polytta.particles.targets import Patterns, choose_layers
 from polytta.persist import check_source, read
 from polytta.report import Totals
 from polytta.views import View, Views, resolve_views
@@ -73,7 +73,7 @@ def adapt(
         aggregate: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how sure
             and how balanced their answers have been (``polytta.aggregate.evidence``).
         targets: norm layers to adapt, names or regular expressions; None means all.
-        exclude: norm layers to leave alone; "auto" freezes the top of the network (``polytta.particles.targets``)
+        exclude: norm layers to leave alone; "auto" freezes the top of the network (``polytta.network.targets``)
             unless ``targets`` says what to adapt; None excludes nothing.
         engine: "folded" (all particles in one pass), "graph" (the same recorded as CUDA graphs), "static" (folded with
             fixed shapes), "loop" (one particle at a time), or "auto": "graph" on a CUDA device, else "folded".

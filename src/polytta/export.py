@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from polytta.aggregate import aggregate
 from polytta.errors import ConfigError
+from polytta.network.copies import share_structure, use_batch_statistics
+from polytta.network.probe import plain_attention
 from polytta.particles.folded import FoldedEngine
-from polytta.particles.probe import plain_attention
-from polytta.particles.sharing import share_structure, use_batch_statistics
 from polytta.views import View, unchanged
 
 if TYPE_CHECKING:

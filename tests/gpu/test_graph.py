@@ -8,8 +8,8 @@ import polytta
 from polytta.errors import ConfigError
 from polytta.gpu.patches import PatchProjection
 from polytta.models import create
+from polytta.network.probe import probe
 from polytta.particles import GraphEngine, StaticFoldedEngine
-from polytta.particles.probe import probe
 
 zoo = pytest.importorskip("tests.particles.zoo")
 CASES = [*((name, "batch") for name in zoo.models()), ("timm/resnet18", "source"), ("timm/efficientnet_b0", "source")]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from polytta.gpu import kernels
-from polytta.gpu.pending import Pending, settled
+from polytta.gpu.deferred import Pending, settled
 from polytta.particles.folded_norm import FoldedNorm
 
 

@@ -9,17 +9,17 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from polytta.gpu.deferred import settled
 from polytta.gpu.fused_norm import FusedNorm
 from polytta.gpu.patches import PatchProjection, SplitsKeepLayout
-from polytta.gpu.pending import settled
 from polytta.gpu.pointwise import Pointwise
 from polytta.gpu.pooling import FusedMaxPool
 from polytta.gpu.shortcut import Shortcut
 from polytta.gpu.stem import Stem
+from polytta.network.replacement import StandIn, replace_everywhere
 from polytta.particles.engine import Statistics
 from polytta.particles.folded import StaticFoldedEngine
 from polytta.particles.folded_norm import FoldedNorm
-from polytta.particles.stand_in import StandIn, replace_everywhere
 
 
 class GraphEngine(StaticFoldedEngine):

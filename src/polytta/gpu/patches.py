@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from polytta.gpu.pending import settled
-from polytta.particles.stand_in import StandIn, is_altered
+from polytta.gpu.deferred import settled
+from polytta.network.replacement import StandIn, is_altered
 
 
 class PatchProjection(StandIn):

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polytta.gpu.pending import settled
-from polytta.particles.stand_in import StandIn, is_altered
+from polytta.gpu.deferred import settled
+from polytta.network.replacement import StandIn, is_altered
 
 _FEW = 64
 """Channels; with more, the library takes a matrix product itself."""

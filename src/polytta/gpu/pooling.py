@@ -3,9 +3,9 @@
 from torch import Tensor, nn
 
 from polytta.gpu import kernels
-from polytta.gpu.pending import settled
+from polytta.gpu.deferred import settled
+from polytta.network.replacement import StandIn, is_altered
 from polytta.particles.folded_norm import Fold
-from polytta.particles.stand_in import StandIn, is_altered
 
 _LARGEST = 7
 """Pixels of a window's side, and from one window to the next: the kernels' loops are written out."""

@@ -8,8 +8,8 @@ takes just these: what comes back then has no gaps to be filled with zeros.
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polytta.gpu.pending import settled, thin_twin_of, twin_of
-from polytta.particles.stand_in import StandIn, is_altered
+from polytta.gpu.deferred import settled, thin_twin_of, twin_of
+from polytta.network.replacement import StandIn, is_altered
 
 
 class Shortcut(StandIn):

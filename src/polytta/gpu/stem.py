@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.gpu import kernels
-from polytta.gpu.pending import settled
+from polytta.gpu.deferred import settled
+from polytta.network.replacement import StandIn, is_altered
 from polytta.particles.folded_norm import Fold
-from polytta.particles.stand_in import StandIn, is_altered
 
 
 class Stem(StandIn):

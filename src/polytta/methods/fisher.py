@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.errors import ConfigError
-from polytta.particles.layout import Layout
-from polytta.particles.sharing import share_structure, unwrap, use_batch_statistics
-from polytta.particles.targets import norm_layers
+from polytta.network.copies import share_structure, unwrap, use_batch_statistics
+from polytta.network.layout import Layout
+from polytta.network.targets import norm_layers
 
 
 def estimate_fisher(model: nn.Module, batches: Iterable[Tensor]) -> dict[str, Tensor]:

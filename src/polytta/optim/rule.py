@@ -9,7 +9,7 @@ times a method's own factor at batch size 1 (SAR and DeYO double it). Found for 
 from math import inf
 
 from polytta.errors import ConfigError
-from polytta.particles.norms import NormRecipe
+from polytta.network.norms import NormRecipe
 
 
 def family(recipes: list[NormRecipe]) -> str:

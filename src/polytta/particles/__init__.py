@@ -4,10 +4,10 @@ import torch
 
 from polytta.errors import ConfigError
 from polytta.gpu.graph import GraphEngine as GraphEngine
+from polytta.network.layout import Layout as Layout
 from polytta.particles.engine import Engine as Engine
 from polytta.particles.folded import FoldedEngine as FoldedEngine
 from polytta.particles.folded import StaticFoldedEngine as StaticFoldedEngine
-from polytta.particles.layout import Layout as Layout
 from polytta.particles.loop import LoopEngine as LoopEngine
 
 ENGINES: dict[str, type[Engine]] = {e.name: e for e in (FoldedEngine, StaticFoldedEngine, GraphEngine, LoopEngine)}

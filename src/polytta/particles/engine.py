@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from polytta.particles.layout import Layout
-from polytta.particles.norms import is_batch_norm
+from polytta.network.copies import share_structure
+from polytta.network.layout import Layout
+from polytta.network.norms import is_batch_norm
+from polytta.network.probe import Findings, check_output, model_errors_as_input_errors, plain_attention
 from polytta.particles.precision import Precision, arithmetic, entering, is_convolutional, prepare, rounding
-from polytta.particles.probe import Findings, check_output, model_errors_as_input_errors, plain_attention
-from polytta.particles.sharing import share_structure
 from polytta.particles.slices import sliced
 
 Statistics = Literal["batch", "source"]

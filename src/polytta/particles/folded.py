@@ -11,9 +11,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from polytta.errors import ModelError
+from polytta.network.replacement import replace_everywhere
 from polytta.particles.engine import Engine, Statistics
 from polytta.particles.folded_norm import Fold, FoldedNorm
-from polytta.particles.stand_in import replace_everywhere
 
 
 class FoldedEngine(Engine):

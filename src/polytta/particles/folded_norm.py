@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.errors import InputError
-from polytta.particles.probe import NormSite
-from polytta.particles.stand_in import StandIn
+from polytta.network.probe import NormSite
+from polytta.network.replacement import StandIn
 
 
 @dataclass

@@ -5,9 +5,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from polytta.network.copies import use_batch_statistics
+from polytta.network.probe import check_output
 from polytta.particles.engine import Engine, Statistics
-from polytta.particles.probe import check_output
-from polytta.particles.sharing import use_batch_statistics
 
 
 class LoopEngine(Engine):

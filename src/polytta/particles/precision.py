@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from polytta.errors import ConfigError
-from polytta.particles.norms import is_norm
+from polytta.network.norms import is_norm
 
 Precision = Literal["fp32", "tf32", "bf16"]
 PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "bf16")

@@ -9,10 +9,11 @@ from tests.gpu.kernels.where import DEVICE, needs_kernels
 from torch import Tensor, nn
 
 import polytta
+from polytta.gpu import kernels
 from polytta.gpu.pooling import FusedMaxPool
 from polytta.gpu.shortcut import Shortcut
-from polytta.particles import GraphEngine, StaticFoldedEngine, kernels
-from polytta.particles.probe import probe
+from polytta.network.probe import probe
+from polytta.particles import GraphEngine, StaticFoldedEngine
 
 pytestmark = needs_kernels
 NORMS: dict[str, Callable[[int], nn.Module]] = {

@@ -195,7 +195,7 @@ class _Bench:
 
     def second_derivative(self) -> Figure:
         """One model that differentiates its input gradient, as the paper's Grad does; for its memory."""
-        norms = [p for m in self.network.modules() if polytta.particles.norms.is_norm(m) for p in m.parameters()]
+        norms = [p for m in self.network.modules() if polytta.network.norms.is_norm(m) for p in m.parameters()]
         for parameter in self.network.parameters():
             parameter.requires_grad_(False)
 

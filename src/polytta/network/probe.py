@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from polytta.errors import InputError, ModelError
-from polytta.gpu.pending import layers_that_may_wait
-from polytta.particles.norms import NormRecipe, is_batch_norm, is_norm, recognise
+from polytta.gpu.deferred import layers_that_may_wait
+from polytta.network.norms import NormRecipe, is_batch_norm, is_norm, recognise
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polytta.gpu.pending import Pending, layers_that_may_wait, settled, twin_of
+from polytta.gpu.deferred import Pending, layers_that_may_wait, settled, twin_of
 
 SHAPE = (2, 3, 4, 4)
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 import polytta
 from polytta.checks.networks import small_stream
 from polytta.errors import InputError, ModelError
-from polytta.particles.norms import is_norm, recognise
+from polytta.network.norms import is_norm, recognise
 
 
 class ScaledFirst(nn.LayerNorm):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from polytta.errors import ConfigError, ModelError
-from polytta.particles.norms import has_affine, is_norm
+from polytta.network.norms import has_affine, is_norm
 
 Patterns = str | Sequence[str] | None
 

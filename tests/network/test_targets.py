@@ -3,8 +3,8 @@ from torch import nn
 
 from polytta.checks.networks import small_model
 from polytta.errors import ConfigError, ModelError
-from polytta.particles.layout import Layout
-from polytta.particles.targets import choose_layers, norm_layers
+from polytta.network.layout import Layout
+from polytta.network.targets import choose_layers, norm_layers
 
 zoo = pytest.importorskip("tests.particles.zoo")
 
