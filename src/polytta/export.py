@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from polytta.aggregate import aggregate
 from polytta.errors import ConfigError
 from polytta.network.copies import share_structure, use_batch_statistics
-from polytta.network.probe import plain_attention
 from polytta.particles.folded import FoldedEngine
+from polytta.particles.precision import plain_attention
 from polytta.views import View, unchanged
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class FrozenEnsemble(nn.Module):
         super().__init__()
         self.network = engine.network
         self.__dict__["engine"] = engine
-        self.how = adapted.config.aggregate
+        self.aggregate = adapted.config.aggregate
         self.views = adapted.config.views
         self.lenses = adapted.config.lenses
         self.register_buffer("theta", adapted.theta.detach().clone())
@@ -38,9 +37,10 @@ class FrozenEnsemble(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Predicts."""
-        self.engine.place(self.theta)
+        self.engine.enter_pass(self.theta)
         logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
-        return aggregate(self.how, logits, {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names})
+        evidence = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
+        return self.aggregate.combine(logits, evidence)
 
     def _logits(self, x: Tensor) -> Tensor:
         particles = self.theta.shape[0]
@@ -63,7 +63,7 @@ class ThroughLens(nn.Module):
 
 def require_one_population(adapted: "Adapted", what: str) -> None:
     """Refuses to make one model of populations that have nothing to do with each other."""
-    if (adapted.config.populations or 1) > 1:
+    if adapted.config.populations > 1:
         raise ConfigError(f"{what}: got an adapter of {adapted.config.populations} populations; allowed is one.")
 
 

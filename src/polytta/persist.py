@@ -7,6 +7,7 @@ tensors and settings, and that the model's own norm parameters are those the par
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +16,47 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
+from polytta.engine import PopulationState, Session
 from polytta.errors import StateError
+from polytta.report import Totals
+from polytta.settings import Settings
+from polytta.settings.older import settings_of_format_1
+from polytta.settings.plain import from_plain, to_plain
 from polytta.system.files import write_whole
 
 if TYPE_CHECKING:
     from polytta.adapter import Adapted
 
-FORMAT = "polytta-state-1"
+FORMAT = "polytta-state-2"
+OLDER_FORMAT = "polytta-state-1"
+_CLASSES = "classes"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a state file says.
+
+    Attributes:
+        tensors: the state by name.
+        settings: all options.
+        lr_origin: where the learning rates came from, in words.
+        source: fingerprint of the network.
+        totals: sums over all steps.
+    """
+
+    tensors: dict[str, Tensor]
+    settings: Settings
+    lr_origin: str
+    source: str
+    totals: Totals
 
 
 def save(adapted: "Adapted", path: Path) -> None:
     """Writes beside the target and renames, so that a crash leaves the old file or the new one, never half of one."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in adapted.state_dict().items()}
     header = {
-        "config": adapted.config.to_dict(),
+        "settings": to_plain(adapted.settings),
+        "lr_origin": adapted.lr_origin,
         "source": _fingerprint(adapted.source_network),
         "totals": vars(adapted.totals),
     }
@@ -37,53 +65,87 @@ def save(adapted: "Adapted", path: Path) -> None:
     write_whole(path, to_bytes(tensors, metadata))
 
 
-def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and header of a state file that is whole and ours."""
+def read(path: Path) -> Stored:
+    """A state file that is whole and ours."""
     if not path.is_file():
-        raise StateError(f"path: {str(path)!r} is not a file; allowed is one written by Adapted.save.")
+        raise StateError(f"path: got {str(path)!r}, which is not a file; allowed is one written by Adapted.save.")
     try:
         with safe_open(str(path), framework="pt", device="cpu") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        raise StateError(f"path: {str(path)!r} is not a readable state file ({error}).") from error
-    if metadata.get("format") != FORMAT:
+        raise StateError(f"path: got {str(path)!r}, which is not a readable state file ({error}).") from error
+    if metadata.get("format") not in (FORMAT, OLDER_FORMAT):
         found = metadata.get("format", "no format mark")
-        raise StateError(f"path: {str(path)!r} has {found!r}; allowed is {FORMAT!r}, as written by Adapted.save.")
+        raise StateError(f"path: got {str(path)!r} in {found!r}; allowed are {FORMAT!r} and {OLDER_FORMAT!r}.")
     if metadata.get("digest") != _digest(tensors, metadata.get("header", "")):
-        raise StateError(f"path: {str(path)!r} is damaged: its contents do not match the digest stored with them.")
-    return tensors, json.loads(metadata["header"])
+        raise StateError(f"path: got {str(path)!r}, which is damaged: its contents do not match its digest.")
+    header = json.loads(metadata["header"])
+    try:
+        if metadata["format"] == OLDER_FORMAT:
+            settings, origin = settings_of_format_1(header["config"]), header["config"]["lr_origin"]
+        else:
+            settings, origin = from_plain(header["settings"]), header["lr_origin"]
+        return Stored(tensors, settings, origin, header["source"], Totals.from_plain(header["totals"]))
+    except (KeyError, TypeError) as error:
+        raise StateError(f"path: got {str(path)!r}, whose settings are incomplete ({error}).") from error
+
+
+def named_state(state: PopulationState) -> dict[str, Tensor]:
+    """All tensors of a state by name, and the number of classes."""
+    return {**state.named(), _CLASSES: torch.tensor(state.num_classes)}
+
+
+def load_named_state(session: Session, tensors: Mapping[str, Any]) -> None:
+    """Makes a session go on from tensors by name, after checking that all of them fit."""
+    known = None if session.findings is None else session.findings.num_classes
+    expected = session.expected_state(check_classes(tensors, known))
+    check_fits(tensors, named_state(expected))
+    with torch.inference_mode(False):
+        own = {name: tensors[name].detach().to(buffer.device, copy=True) for name, buffer in expected.named().items()}
+        session.resume(expected.with_named(own))
+
+
+def resume(adapted: "Adapted", stored: Stored, *, keep_rates: bool) -> None:
+    """Makes an adapter go on where a file left off; learning rates are the file's, or the adapter's own."""
+    session, tensors = adapted._session, dict(stored.tensors)
+    if not keep_rates:
+        tensors["learning_rates"] = adapted.learning_rates
+    load_named_state(session, tensors)
+    if keep_rates:
+        session.rates_origin = stored.lr_origin
+    session.ledger.totals = stored.totals
 
 
 def check_fits(tensors: Mapping[str, Any], expected: Mapping[str, Tensor]) -> None:
     """Refuses a state that is not made of exactly the expected tensors."""
     wrong = sorted(expected.keys() ^ tensors.keys())
     if wrong:
-        raise StateError(f"state_dict: {wrong[0]!r} is missing or unknown; needed are {sorted(expected)}.")
+        raise StateError(f"state_dict: got {wrong[0]!r} missing or unknown; allowed are exactly {sorted(expected)}.")
     for name, buffer in expected.items():
         got = tensors[name]
         if not isinstance(got, Tensor) or got.shape != buffer.shape or got.dtype != buffer.dtype:
             shape = (tuple(got.shape), got.dtype) if isinstance(got, Tensor) else type(got).__name__
-            raise StateError(f"state_dict: {name!r} is {shape}; allowed is {(tuple(buffer.shape), buffer.dtype)}.")
+            raise StateError(f"state_dict: got {shape} for {name!r}; allowed is {(tuple(buffer.shape), buffer.dtype)}.")
         if name == "theta" and not bool(got.isfinite().all()):
-            raise StateError("state_dict: 'theta' has non-finite values; allowed are finite ones.")
+            raise StateError("state_dict: got non-finite values in 'theta'; allowed are finite ones.")
 
 
 def check_classes(tensors: Mapping[str, Any], known: int | None) -> int:
     """Number of classes of a state, 0 before the first batch; refuses one of another number than is known."""
-    classes = tensors.get("classes")
+    classes = tensors.get(_CLASSES)
     if not isinstance(classes, Tensor):
         raise StateError("state_dict: got no complete adaptation state; allowed is what state_dict() returned.")
     if int(classes) and known is not None and int(classes) != known:
-        raise StateError(f"state_dict: it is of {int(classes)} classes; the model has {known}.")
+        raise StateError(f"state_dict: got one of {int(classes)} classes; allowed are {known}, as the model has.")
     return int(classes)
 
 
-def check_source(adapted: "Adapted", header: dict[str, Any], path: Path) -> None:
+def check_source(adapted: "Adapted", stored: Stored, path: Path) -> None:
     """Refuses particles that belong to another network."""
-    if header.get("source") != _fingerprint(adapted.source_network):
+    if stored.source != _fingerprint(adapted.source_network):
         raise StateError(
-            f"model: the state in {str(path)!r} belongs to a network with other weights; allowed is the same one."
+            f"model: got one with other weights than the state in {str(path)!r} belongs to; allowed is the same one."
         )
 
 

@@ -1,4 +1,4 @@
-"""A norm layer that waits must not be told from one that does not."""
+"""A norm layer that defers must not be told from one that does not."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polytta.gpu.deferred import Pending, layers_that_may_wait, settled, twin_of
+from polytta.gpu.deferred import DeferredOutput, deferrable_norms, materialized, second_output_of
 
 SHAPE = (2, 3, 4, 4)
 
@@ -20,8 +20,8 @@ class Counting:
         self.x = torch.randn(SHAPE, requires_grad=True)
         self.asked: list[tuple[bool, bool]] = []
 
-    def pending(self) -> Pending:
-        return Pending(self.x, self._compute)
+    def deferred(self) -> DeferredOutput:
+        return DeferredOutput(self.x, self._compute)
 
     def _compute(self, branch: Tensor | None, relu: bool) -> Tensor:
         self.asked.append((branch is not None, relu))
@@ -69,7 +69,7 @@ def test_whoever_reads_it_finds_what_torch_would_have_put_there(name: str) -> No
     follow = FUSED[name][0] if name in FUSED else OTHERS[name]
     skip = torch.randn(SHAPE, requires_grad=True)
     expected = follow(2 * layer.x, skip)
-    got = settled(follow(layer.pending(), skip))
+    got = materialized(follow(layer.deferred(), skip))
     assert type(got) is Tensor
     assert torch.equal(got, expected)
     slope = torch.randn_like(expected)
@@ -84,26 +84,26 @@ def test_whoever_reads_it_finds_what_torch_would_have_put_there(name: str) -> No
 
 def test_a_branch_that_is_pending_too_is_computed_first() -> None:
     one, two = Counting(), Counting()
-    got = F.relu(one.pending() + two.pending())
+    got = F.relu(one.deferred() + two.deferred())
     assert torch.equal(got, (2 * one.x + 2 * two.x).relu())
     assert (one.asked, two.asked) == ([(True, True)], [(False, False)])
 
 
 def test_its_shape_can_be_asked_without_computing() -> None:
     layer = Counting()
-    waiting = layer.pending()
-    assert (waiting.shape, waiting.dtype, waiting.dim(), waiting.size(1)) == (SHAPE, torch.float32, 4, 3)
-    assert "computed=False" in repr(waiting)
+    deferred = layer.deferred()
+    assert (deferred.shape, deferred.dtype, deferred.dim(), deferred.size(1)) == (SHAPE, torch.float32, 4, 3)
+    assert "computed=False" in repr(deferred)
     assert layer.asked == []
 
 
 def test_an_input_changed_meanwhile_is_an_error() -> None:
     layer = Counting()
-    waiting = layer.pending()
+    deferred = layer.deferred()
     with torch.no_grad():
         layer.x.add_(1)
     with pytest.raises(RuntimeError, match="was changed"):
-        waiting.relu()
+        deferred.relu()
 
 
 class Net(nn.Module):
@@ -137,14 +137,14 @@ def test_layers_before_a_relu_are_found() -> None:
     x = torch.randn(3, 3, 8, 8)
     names = ("norm1", "norm2")
     for name, (follow, _) in FUSED.items():
-        assert layers_that_may_wait(Net(follow), names, x) == {"norm1", "norm2"}, name
-    assert layers_that_may_wait(Net(lambda out, skip: F.gelu(out)), names, x) == {"norm1"}
+        assert deferrable_norms(Net(follow), names, x) == {"norm1", "norm2"}, name
+    assert deferrable_norms(Net(lambda out, skip: F.gelu(out)), names, x) == {"norm1"}
 
 
 def test_a_relu_with_a_hook_keeps_it() -> None:
     net = Net(lambda out, skip: net.relu(out))
     net.relu.register_forward_hook(lambda module, inputs, output: output.clamp(max=0.1))
-    assert layers_that_may_wait(net, ("norm1", "norm2"), torch.randn(3, 3, 8, 8)) == {"norm1", "norm2"}
+    assert deferrable_norms(net, ("norm1", "norm2"), torch.randn(3, 3, 8, 8)) == {"norm1", "norm2"}
 
 
 def test_a_tensor_taken_past_torch_is_not_waited_for() -> None:
@@ -153,23 +153,23 @@ def test_a_tensor_taken_past_torch_is_not_waited_for() -> None:
         Net(lambda out, skip: F.relu(out) + Unseen.apply(out)),
         Net(lambda out, skip: F.relu(out, inplace=True) + 1e-4 * Unseen.apply(out)),
     ):
-        assert layers_that_may_wait(net, ("norm1", "norm2"), x) == frozenset()
+        assert deferrable_norms(net, ("norm1", "norm2"), x) == frozenset()
         assert not any(module._forward_hooks for module in net.modules())
 
 
 def test_a_layer_that_is_read_twice_does_not_wait() -> None:
     net = Net(lambda out, skip: F.relu(out) + out.sigmoid())
-    assert layers_that_may_wait(net, ("norm1", "norm2"), torch.randn(3, 3, 8, 8)) == {"norm1"}
+    assert deferrable_norms(net, ("norm1", "norm2"), torch.randn(3, 3, 8, 8)) == {"norm1"}
 
 
 def test_what_was_computed_without_gradients_has_none_later() -> None:
     layer = Counting()
     with torch.no_grad():
-        waiting = layer.pending()
-    assert not waiting.relu().requires_grad
-    waiting = layer.pending()
+        deferred = layer.deferred()
+    assert not deferred.relu().requires_grad
+    deferred = layer.deferred()
     with torch.no_grad(), pytest.raises(RuntimeError, match="where autograd does not look"):
-        waiting.relu()
+        deferred.relu()
 
 
 def test_a_twin_is_taken_only_of_a_tensor_that_is_as_it_was() -> None:
@@ -177,24 +177,24 @@ def test_a_twin_is_taken_only_of_a_tensor_that_is_as_it_was() -> None:
 
     def made() -> tuple[Tensor, Tensor]:
         x = source * 1
-        twin = x.data.requires_grad_()
-        x.twin = (twin, x._version)  # type: ignore[attr-defined]
-        return x, twin
+        second = x.data.requires_grad_()
+        x.second_output = (second, x._version)  # type: ignore[attr-defined]
+        return x, second
 
-    x, twin = made()
-    assert twin_of(x) is twin
-    assert twin_of(source) is source
+    x, second = made()
+    assert second_output_of(x) is second
+    assert second_output_of(source) is source
     x.mul_(2)
-    assert twin_of(x) is x
+    assert second_output_of(x) is x
     x, _ = made()
     x.data = x.data * 2
-    assert twin_of(x) is x
+    assert second_output_of(x) is x
     x, _ = made()
     x.register_hook(lambda slope: 3 * slope)
-    assert twin_of(x) is x
+    assert second_output_of(x) is x
     x, _ = made()
     x.retain_grad()
-    assert twin_of(x) is x
+    assert second_output_of(x) is x
 
 
 def test_layers_wait_without_gradients_and_in_inference_mode_too() -> None:
@@ -203,10 +203,10 @@ def test_layers_wait_without_gradients_and_in_inference_mode_too() -> None:
     for mode in (torch.no_grad, torch.inference_mode):
         with mode():
             branch = layer.x * 1
-            assert torch.equal(F.relu(layer.pending() + branch), expected)
+            assert torch.equal(F.relu(layer.deferred() + branch), expected)
     assert layer.asked == [(True, True)] * 2
 
 
 def test_a_model_without_gradients_is_left_alone() -> None:
     net = Net(lambda out, skip: F.relu(out).detach())
-    assert layers_that_may_wait(net, ("norm1", "norm2"), torch.randn(3, 3, 8, 8)) == frozenset()
+    assert deferrable_norms(net, ("norm1", "norm2"), torch.randn(3, 3, 8, 8)) == frozenset()

@@ -8,7 +8,7 @@ import polytta
 from polytta.errors import ConfigError
 from polytta.gpu.patches import PatchProjection
 from polytta.models import create
-from polytta.network.probe import probe
+from polytta.particles.probe import probe
 from polytta.particles import GraphEngine, StaticFoldedEngine
 
 zoo = pytest.importorskip("tests.particles.zoo")
@@ -48,7 +48,7 @@ def test_what_is_fused() -> None:
     assert len(graph.stand_ins) > len(static.stand_ins), "norm layers that nobody adapts are replaced too"
     model, side = zoo.build("timm/resnet50_gn")
     graph, _, _ = engines(model, torch.randn(2, 3, side, side, dtype=torch.float64), "source")
-    assert sum(norm.waits for norm in graph.stand_ins) == 49
+    assert sum(norm.defers for norm in graph.stand_ins) == 49
 
 
 def test_what_a_hook_keeps_is_of_the_pass_it_was_made_in() -> None:
@@ -58,7 +58,7 @@ def test_what_a_hook_keeps_is_of_the_pass_it_was_made_in() -> None:
     kept: list[torch.Tensor] = []
     x = torch.randn(2, 3, 8, 8, dtype=torch.float64)
     graph, static, theta = engines(model, x, "batch")
-    assert [norm.waits for norm in graph.stand_ins] == [True]
+    assert [norm.defers for norm in graph.stand_ins] == [True]
     for engine in (graph, static):
         engine.network[0].register_forward_hook(lambda module, inputs, output: kept.append(output))
         engine.logits(theta, x.expand(theta.shape[0], *x.shape))

@@ -10,11 +10,11 @@ def test_a_shortcut_reads_the_twin_of_a_tensor_that_is_still_the_same() -> None:
     assert Shortcut.fits(conv)
     source = torch.randn(2, 3, 6, 6, requires_grad=True)
     x = source * 1
-    twin = x.data.requires_grad_()
-    x.twin = (twin, x._version)  # type: ignore[attr-defined]
+    second = x.data.requires_grad_()
+    x.second_output = (second, x._version)  # type: ignore[attr-defined]
     got = Shortcut(conv)(x)
     assert torch.equal(got, conv(x))
-    read = torch.autograd.grad(got.sum(), (x, twin), allow_unused=True, retain_graph=True)
+    read = torch.autograd.grad(got.sum(), (x, second), allow_unused=True, retain_graph=True)
     assert read[0] is None
     assert read[1] is not None
     x.mul_(2)
@@ -24,13 +24,13 @@ def test_a_shortcut_reads_the_twin_of_a_tensor_that_is_still_the_same() -> None:
 def test_a_shortcut_that_reads_every_other_pixel_takes_just_these() -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 4, 7, 6, requires_grad=True) * 1
-    twin, thin = x.data.requires_grad_(), x.data[:, :, ::2, ::2].detach().requires_grad_()
-    x.twin, x.thin = (twin, x._version), thin  # type: ignore[attr-defined]
+    second, strided = x.data.requires_grad_(), x.data[:, :, ::2, ::2].detach().requires_grad_()
+    x.second_output, x.strided_output = (second, x._version), strided  # type: ignore[attr-defined]
     for options, reads_thin in (({"stride": 2}, True), ({"stride": 2, "groups": 2}, True), ({"stride": 3}, False)):
         conv = nn.Conv2d(4, 4, 1, **options)
         got = Shortcut(conv)(x)
         assert torch.allclose(got, conv(x), atol=1e-6)
-        slopes = torch.autograd.grad(got.sum(), (twin, thin), allow_unused=True)
+        slopes = torch.autograd.grad(got.sum(), (second, strided), allow_unused=True)
         assert [slope is not None for slope in slopes] == [not reads_thin, reads_thin]
     padded = nn.Conv2d(4, 4, 1, 2, padding=1)
     assert torch.equal(Shortcut(padded)(x), padded(x))

@@ -1,24 +1,15 @@
-"""One prediction from K: (..., K, B, C) logits to (..., B, C) log-probabilities."""
+"""One prediction from K: (..., K, B, C) logits to (..., B, C) log-probabilities, one file each."""
 
-from collections.abc import Mapping
+from polytta.aggregate.base import Aggregate as Aggregate
+from polytta.aggregate.evidence import Evidence as Evidence
+from polytta.aggregate.means import MeanLogits as MeanLogits
+from polytta.aggregate.means import MeanProbs as MeanProbs
+from polytta.roles.registry import Registry
 
-from torch import Tensor
-
-from polytta.aggregate import evidence as evidence
-from polytta.aggregate.means import mean_logits, mean_probs
-from polytta.errors import ConfigError
-
-AGGREGATES = ("probs", "logits", "evidence")
-
-
-def check_aggregate(name: str) -> None:
-    """Raises ConfigError when there is no such way."""
-    if name not in AGGREGATES:
-        raise ConfigError(f"aggregate: got {name!r}; allowed are {list(AGGREGATES)}.")
+AGGREGATES = Registry("aggregate", Aggregate, (MeanProbs, MeanLogits, Evidence))
+register_aggregate = AGGREGATES.register
 
 
-def aggregate(name: str, logits: Tensor, observed: Mapping[str, Tensor]) -> Tensor:
-    """Combines particles; ``observed`` is the evidence so far, empty before the first batch."""
-    if name == "evidence" and observed:
-        return evidence.combine(observed, logits)
-    return mean_probs(logits) if name == "probs" else mean_logits(logits)
+def resolve_aggregate(spec: object) -> Aggregate:
+    """An aggregate object."""
+    return AGGREGATES.make(spec)

@@ -7,26 +7,26 @@ particle that has learnt nothing, or sees badly, is unsure of single images and 
 few classes is sure of them but scores lower still. Balance counts twice because sureness is what every particle is
 trained to show. The weighted geometric mean lets whoever is sure of *this* image speak louder, also where no particle
 is best over the whole stream, as in a mixture of shifts; probabilities count as at least 10⁻⁶, so that nobody has a
-veto. Five per ban of information (a factor of ten), so that being sure is worth the same among ten classes and among a
+veto. Five per factor of ten of information, so that being sure is worth the same among ten classes and among a
 thousand. The scores cover about the last 1,000 images and never the batch they are used on.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import log
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from polytta.aggregate.base import Aggregate
+from polytta.aggregate.means import MeanLogits
+
 HORIZON = 1000
 SHARPNESS = 5.0
 SMALLEST_PROB = 1e-6
-FORMULA = "2 H(mean) - mean H in bans, geometric"
+FORMULA = "2 H(mean) - mean H in factors of ten, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
-
-
-def facts() -> dict[str, float | str]:
-    """What pins the weights, for records."""
-    return {"formula": FORMULA, "horizon": HORIZON, "sharpness": SHARPNESS, "smallest_prob": SMALLEST_PROB}
 
 
 def begin(particles: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
@@ -36,6 +36,11 @@ def begin(particles: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
         "mean_entropy": torch.zeros(particles, dtype=like.dtype, device=like.device),
         "images": torch.zeros((), dtype=like.dtype, device=like.device),
     }
+
+
+def num_classes(state: Mapping[str, Tensor]) -> int:
+    """C of a state, 0 of an empty one."""
+    return state["mean_probs"].shape[1] if state else 0
 
 
 def observe(state: Mapping[str, Tensor], logits: Tensor) -> dict[str, Tensor]:
@@ -58,9 +63,21 @@ def scores(state: Mapping[str, Tensor]) -> Tensor:
     return -2 * torch.xlogy(mean, mean).sum(dim=1) - state["mean_entropy"]
 
 
-def combine(state: Mapping[str, Tensor], logits: Tensor) -> Tensor:
-    """(..., B, C) log-probabilities of the weighted geometric mean, from (..., K, B, C) logits."""
-    own = scores(state).reshape(logits.shape[:-2])
-    weights = (SHARPNESS * own / log(10)).softmax(dim=-1).to(logits.dtype)
-    told = logits.log_softmax(dim=-1).clamp(min=log(SMALLEST_PROB))
-    return (weights[..., None, None] * told).sum(dim=-3).log_softmax(dim=-1)
+@dataclass(frozen=True)
+class Evidence(Aggregate):
+    """The weighted geometric mean; before anything is known of the particles, their mean logits."""
+
+    name: ClassVar[str] = "evidence"
+
+    def facts(self) -> dict[str, float | str]:
+        """Formula and constants of the weights."""
+        return {"formula": FORMULA, "horizon": HORIZON, "sharpness": SHARPNESS, "smallest_prob": SMALLEST_PROB}
+
+    def combine(self, logits: Tensor, evidence: Mapping[str, Tensor]) -> Tensor:
+        """log softmax Σ wᵢ log pᵢ."""
+        if not evidence:
+            return MeanLogits().combine(logits, evidence)
+        own = scores(evidence).reshape(logits.shape[:-2])
+        weights = (SHARPNESS * own / log(10)).softmax(dim=-1).to(logits.dtype)
+        told = logits.log_softmax(dim=-1).clamp(min=log(SMALLEST_PROB))
+        return (weights[..., None, None] * told).sum(dim=-3).log_softmax(dim=-1)

@@ -17,10 +17,9 @@ from polytta.checks.networks import CLASSES, small_model, small_stream
 from polytta.diversity import Diversifier
 from polytta.errors import PolyttaWarning
 from polytta.methods import DeYO, Method, Tent
-from polytta.particles import ENGINES
+from polytta.particles import PLAIN_ENGINES
 
 LR = 0.01
-_PLAIN_ENGINES = [name for name, engine in ENGINES.items() if not engine.captures]
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def engines_agree(case: Case) -> None:
     """Every engine gives what the loop gives."""
     oracle = case.make(engine="loop")
     expected = case.run(oracle)
-    for engine in _PLAIN_ENGINES:
+    for engine in PLAIN_ENGINES:
         adapted = case.make(engine=engine)
         for step, (got, wanted) in enumerate(zip(case.run(adapted), expected, strict=True)):
             difference = float((got - wanted).abs().max())
@@ -110,7 +109,7 @@ def equal_particles_stay_equal(case: Case) -> None:
     """
     optimizer = case.arguments.get("optimizer", "sgd")
     single = optimizer if isinstance(optimizer, str | polytta.optim.Optimizer) else optimizer[0]
-    for engine in _PLAIN_ENGINES:
+    for engine in PLAIN_ENGINES:
         adapted = case.make(lr_spread=0.0, shared_noise=True, optimizer=single, engine=engine)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PolyttaWarning)
@@ -196,9 +195,7 @@ def independent_particles_equal_single_ones(case: Case) -> None:
     """Without interaction, particle i is the base method run alone at its learning rate."""
     population = case.make(diversity="none", lr_spread=0.5, shared_noise=True)
     case.run(population)
-    rates = population.config.learning_rates
-    assert rates is not None
-    for k, rate in enumerate(rates):
+    for k, rate in enumerate(population.learning_rates.tolist()):
         alone = case.make(diversity="none", particles=1, lr=rate, optimizer=population.config.optimizers[k])
         case.run(alone)
         difference = float((alone.theta[0] - population.theta[k]).abs().max())

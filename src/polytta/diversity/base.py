@@ -1,83 +1,15 @@
 """The role of a diversifier: turn the particles' losses into the directions they descend.
 
-A diversifier sees an ``Objective`` — the population at one point, with its selected samples — and never learns which
-base method made it.
+A diversifier sees an ``Objective``, the population at one point with what it is to descend, and never learns which base
+method made it. Particles of different populations must not meet: ``objective.by_population`` keeps them apart.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-import torch
 from torch import Tensor
 
-from polytta.diversity.input_gradients import mean_cosine
-from polytta.methods.base import Pass, Selection
-
-
-@dataclass(frozen=True)
-class Objective:
-    """The population's losses at one point of parameter space.
-
-    Attributes:
-        theta: (G·K, P) parameters, a leaf that gradients are taken with respect to; particles interact within their
-            own of the G populations.
-        source: (P,) parameters of the source model.
-        passes: one per view.
-        selections: one per view.
-        sample_losses: logits (K, B, C) to losses (K, B).
-        penalty: (K,) loss on the parameters themselves, or None.
-        again: repeats a pass with other images, for at least the (particle, sample) pairs marked.
-        populations: G.
-        rounding: relative rounding error of the passes.
-        measures: what the diversifier found out on the way, for the report.
-    """
-
-    theta: Tensor
-    source: Tensor
-    passes: Sequence[Pass]
-    selections: Sequence[Selection]
-    sample_losses: Callable[[Tensor], Tensor]
-    penalty: Tensor | None
-    again: Callable[[Pass, Tensor, Tensor], Pass]
-    populations: int = 1
-    rounding: float = 2.0**-23
-    measures: dict[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def particles(self) -> int:
-        """K."""
-        return self.theta.shape[0] // self.populations
-
-    def by_population(self, rows: Tensor) -> Tensor:
-        """(G·K, ...) to (G, K, ...)."""
-        return rows.unflatten(0, (self.populations, self.particles))
-
-    def weighted(self, made: Pass, selection: Selection) -> Tensor:
-        """(K, B) losses of the selected samples times their weights, 0 elsewhere."""
-        losses = self.sample_losses(made.logits)
-        if selection.weight is not None:
-            losses = losses * selection.weight
-        return torch.where(selection.mask, losses, torch.zeros_like(losses))
-
-    def losses(self) -> Tensor:
-        """(K,) mean over each particle's selected samples, summed over views, plus the penalty."""
-        total = self.theta.new_zeros(self.theta.shape[0])
-        for made, selection in zip(self.passes, self.selections, strict=True):
-            total = total + self.weighted(made, selection).sum(dim=1) / selection.mask.sum(dim=1).clamp(min=1)
-        return total if self.penalty is None else total + self.penalty
-
-    def note_input_gradients(self, dots: Tensor, mask: Tensor) -> None:
-        """Remembers, for the report, how alike the particles' input gradients are; views are averaged."""
-        cosine = mean_cosine(dots.detach(), self.by_population(mask)) / len(self.passes)
-        self.measures["input_gradient_cosine"] = (
-            self.measures.get("input_gradient_cosine", torch.zeros_like(cosine)) + cosine
-        )
-
-    def gradient(self, value: Tensor, *, retain_graph: bool = False) -> Tensor:
-        """(K, P) gradient of a scalar."""
-        return torch.autograd.grad(value, self.theta, retain_graph=retain_graph)[0]
+from polytta.roles import Objective
 
 
 class Diversifier(ABC):
@@ -105,4 +37,4 @@ class Diversifier(ABC):
 
     @abstractmethod
     def direction(self, objective: Objective, losses: Tensor) -> Tensor:
-        """(K, P) direction to descend, scaled so that one particle alone gets its plain gradient."""
+        """(G·K, P) direction to descend, scaled so that one particle alone gets its plain gradient."""

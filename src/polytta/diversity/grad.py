@@ -19,6 +19,7 @@ cannot. On networks with kinks (ReLU) the two are different quantities: second d
 difference does.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Literal
@@ -26,10 +27,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from polytta.diversity.base import Diversifier, Objective
-from polytta.diversity.input_gradients import alignment, products, through_products
+from polytta.diversity.base import Diversifier
+from polytta.diversity.input_gradients import alignment, mean_cosine, products, through_products
 from polytta.errors import ConfigError
-from polytta.methods.base import Pass, Selection
+from polytta.roles import Objective, Term
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Grad(Diversifier):
     def validate(self) -> None:
         """λ must not be negative and the choices be known."""
         if not 0 <= self.weight < inf:
-            raise ConfigError(f"diversity: Grad(weight={self.weight}); allowed is a finite weight >= 0.")
+            raise ConfigError(f"diversity: got Grad(weight={self.weight}); allowed is a finite weight >= 0.")
         for field, allowed in (
             ("form", ("dot", "l2", "cosine")),
             ("scale", ("share", "literal")),
@@ -64,7 +65,9 @@ class Grad(Diversifier):
             ("solver", ("auto", "exact", "fast")),
         ):
             if getattr(self, field) not in allowed:
-                raise ConfigError(f"diversity: Grad({field}={getattr(self, field)!r}); allowed are {list(allowed)}.")
+                raise ConfigError(
+                    f"diversity: got Grad({field}={getattr(self, field)!r}); allowed are {list(allowed)}."
+                )
 
     def differentiates_twice(self, x: Tensor) -> bool:
         """Whether passes over ``x`` need a second derivative."""
@@ -75,14 +78,14 @@ class Grad(Diversifier):
         """Loss gradient plus repulsion."""
         if objective.particles == 1:
             return objective.gradient(losses.sum())
-        solve = self._exact if self.differentiates_twice(objective.passes[0].x) else self._fast
+        solve = self._exact if self.differentiates_twice(objective.terms[0].passes[0].x) else self._fast
         descent = torch.zeros_like(objective.theta)
         repulsion = torch.zeros_like(objective.theta)
-        for made, selection in zip(objective.passes, objective.selections, strict=True):
-            if not made.logits.requires_grad:
-                continue  # no particle needed anything of this view
-            own, term = solve(objective, made, selection)
-            descent, repulsion = descent + own, repulsion + term
+        for term in objective.terms:
+            if not any(made.logits.requires_grad for made in term.passes):
+                continue  # no particle needed anything of it
+            own, apart = solve(objective, term)
+            descent, repulsion = descent + own, repulsion + apart
         if objective.penalty is not None:
             descent = descent + objective.gradient(objective.penalty.sum())
         repulsion = repulsion * (objective.particles * self.weight * (1 if self.sign == "penalise" else -1))
@@ -92,49 +95,67 @@ class Grad(Diversifier):
             repulsion = torch.where(lengths > 0, repulsion / lengths.clamp(min=1e-30) * wanted, repulsion)
         return descent + repulsion
 
-    def _exact(self, objective: Objective, made: Pass, selection: Selection) -> tuple[Tensor, Tensor]:
-        """(∇ℓ, ∂Ω/∂θ) of one view by double backward."""
-        per_particle = objective.weighted(made, selection).sum(dim=1)
-        counts = selection.mask.sum(dim=1).clamp(min=1)
+    def _exact(self, objective: Objective, term: Term) -> tuple[Tensor, Tensor]:
+        """(∇ℓ, ∂Ω/∂θ) of one term by double backward."""
+        per_particle = objective.weighted(term).sum(dim=1)
+        counts = term.selection.mask.sum(dim=1).clamp(min=1)
         descent = objective.gradient((per_particle / counts).sum(), retain_graph=True)
-        gradients = torch.autograd.grad(per_particle.sum(), made.x, create_graph=True)[0]
-        omega = self._omega(objective, gradients, selection)
+        images = [made.x for made in term.passes]
+        gradients = _side_by_side(torch.autograd.grad(per_particle.sum(), images, create_graph=True))
+        omega = self._omega(objective, gradients, term)
         return descent, torch.autograd.grad(omega, objective.theta)[0]
 
-    def _fast(self, objective: Objective, made: Pass, selection: Selection) -> tuple[Tensor, Tensor]:
-        """(∇ℓ, ∂Ω/∂θ) of one view by one more pass at a shifted image."""
-        per_particle = objective.weighted(made, selection).sum(dim=1)
+    def _fast(self, objective: Objective, term: Term) -> tuple[Tensor, Tensor]:
+        """(∇ℓ, ∂Ω/∂θ) of one term by one more pass at shifted images."""
+        mask = term.selection.mask
+        per_particle = objective.weighted(term).sum(dim=1)
         retain = objective.penalty is not None
-        base, gradients = torch.autograd.grad(per_particle.sum(), (objective.theta, made.x), retain_graph=retain)
-        towards = self._slope(objective, gradients, selection)
-        step = _step_size(made.x, towards, objective.rounding)
-        shifted = objective.again(made, torch.addcmul(made.x.detach(), step, towards), selection.mask)
-        counts = selection.mask.sum(dim=1, keepdim=True).clamp(min=1)
-        if not shifted.logits.requires_grad:  # no particle kept anything of this view
+        images = [made.x for made in term.passes]
+        base, *slopes = torch.autograd.grad(per_particle.sum(), (objective.theta, *images), retain_graph=retain)
+        towards = self._slope(objective, _side_by_side(slopes), term)
+        step = _step_size(_side_by_side([one.detach() for one in images]), towards, objective.rounding)
+        shifted = [
+            objective.again(made, torch.addcmul(made.x.detach(), step, part), mask)
+            for made, part in zip(term.passes, towards.unbind(dim=2), strict=True)
+        ]
+        counts = mask.sum(dim=1, keepdim=True).clamp(min=1)
+        if not any(made.logits.requires_grad for made in shifted):  # no particle kept anything of this term
             return base / counts, torch.zeros_like(base)
-        moved = objective.gradient(objective.weighted(shifted, selection).sum())
+        moved = objective.gradient(objective.weighted(term, shifted).sum())
         epsilon = step.reshape(-1, 1)
         return base / counts, torch.where(epsilon > 0, (moved - base) / epsilon.clamp(min=1e-30), 0.0)
 
-    def _omega(self, objective: Objective, gradients: Tensor, selection: Selection) -> Tensor:
+    def _omega(self, objective: Objective, gradients: Tensor, term: Term) -> Tensor:
         """Ω_Grad summed over populations."""
-        mask = objective.by_population(selection.mask)
+        mask = objective.by_population(term.selection.mask)
         dots = products(objective.by_population(gradients), mask)
-        objective.note_input_gradients(dots, selection.mask)
+        _note(objective, dots, mask)
         return alignment(dots, mask, self.form).sum()
 
-    def _slope(self, objective: Objective, gradients: Tensor, selection: Selection) -> Tensor:
+    def _slope(self, objective: Objective, gradients: Tensor, term: Term) -> Tensor:
         """∂Ω_Grad by the input gradients."""
-        mask, grouped = objective.by_population(selection.mask), objective.by_population(gradients)
+        mask, grouped = objective.by_population(term.selection.mask), objective.by_population(gradients)
         with torch.enable_grad():
             dots = products(grouped, mask).requires_grad_()
             slope = torch.autograd.grad(alignment(dots, mask, self.form).sum(), dots)[0]
-        objective.note_input_gradients(dots, selection.mask)
-        return through_products(slope, grouped, mask).reshape(gradients.shape)
+        _note(objective, dots, mask)
+        return through_products(slope, grouped, mask, objective.weighted_sums).reshape(gradients.shape)
+
+
+def _side_by_side(images: Sequence[Tensor]) -> Tensor:
+    """(K, B, V, ...) the images of V passes; without copying where there is one."""
+    return images[0].unsqueeze(2) if len(images) == 1 else torch.stack(list(images), dim=2)
+
+
+def _note(objective: Objective, dots: Tensor, mask: Tensor) -> None:
+    """Remembers, for the report, how alike the particles' input gradients are; terms are averaged."""
+    cosine = mean_cosine(dots.detach(), mask) / len(objective.terms)
+    measures = objective.measures
+    measures["input_gradient_cosine"] = measures.get("input_gradient_cosine", torch.zeros_like(cosine)) + cosine
 
 
 def _step_size(x: Tensor, towards: Tensor, rounding: float) -> Tensor:
-    """(K, 1, ...) ε that moves each particle's images by a fixed share of their size; 0 where there is no direction.
+    """(K, 1, ...) ε that moves a particle's images (K, B, V, ...) by a fixed share of their size, or 0.
 
     The share balances what a difference loses to curvature (too far) and to rounding (too near). In
     bfloat16 a step ten times as long is needed to rise above the rounding.
@@ -144,4 +165,4 @@ def _step_size(x: Tensor, towards: Tensor, rounding: float) -> Tensor:
     pixels = x[0, 0].numel()
     size = x.detach().flatten(2).norm(dim=2).mean(dim=1).clamp(min=0.1 * pixels**0.5)  # a flat image has no size
     epsilon = torch.where(largest > 0, share * size / largest.clamp(min=1e-30), torch.zeros_like(size))
-    return epsilon.reshape(-1, *[1] * (x.dim() - 1))
+    return epsilon.reshape(-1, *[1] * (x.dim() - 2))

@@ -1,9 +1,12 @@
 """How alike the input gradients of particles are."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from polytta.gpu import kernels
+Sums = Callable[[Tensor, Tensor], Tensor]
+"""Σ_j w_ijb v_jb, see ``polytta.roles.objective.weighted_sums``."""
 
 _SMALL = 2**22
 """Values of all products up to which they are written down before they are summed: a matrix product of few particles
@@ -21,13 +24,10 @@ def products(gradients: Tensor, mask: Tensor) -> Tensor:
     return torch.einsum("...ibd,...jbd->...ijb", flat, flat)
 
 
-def through_products(slope: Tensor, gradients: Tensor, mask: Tensor) -> Tensor:
+def through_products(slope: Tensor, gradients: Tensor, mask: Tensor, sums: Sums) -> Tensor:
     """(..., K, B, *image) slope with respect to the gradients, given that with respect to their products."""
     both = slope + slope.transpose(-3, -2)
-    flat = gradients.flatten(mask.dim())
-    if kernels.run_on(flat) and flat.dtype == both.dtype == torch.float32 and flat.is_contiguous():
-        return kernels.mix(both, flat).reshape(gradients.shape)
-    return torch.einsum("...ijb,...jbd->...ibd", both, flat).reshape(gradients.shape)
+    return sums(both, gradients.flatten(mask.dim())).reshape(gradients.shape)
 
 
 def alignment(dots: Tensor, mask: Tensor, form: str) -> Tensor:

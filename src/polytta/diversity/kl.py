@@ -14,8 +14,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from polytta.diversity.base import Diversifier, Objective
+from polytta.diversity.base import Diversifier
 from polytta.errors import ConfigError
+from polytta.roles import Objective
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ class KL(Diversifier):
         """λ must not be negative, the floor a probability."""
         if not 0 <= self.weight < inf or not 0 < self.smallest_prob < 1:
             raise ConfigError(
-                f"diversity: KL(weight={self.weight}, smallest_prob={self.smallest_prob}); "
+                f"diversity: got KL(weight={self.weight}, smallest_prob={self.smallest_prob}); "
                 "allowed are finite weight >= 0 and 0 < smallest_prob < 1."
             )
         if self.samples not in ("selected", "all"):
-            raise ConfigError(f"diversity: KL(samples={self.samples!r}); allowed are 'selected' and 'all'.")
+            raise ConfigError(f"diversity: got KL(samples={self.samples!r}); allowed are 'selected' and 'all'.")
 
     def direction(self, objective: Objective, losses: Tensor) -> Tensor:
         """One backward pass through losses and divergence together."""
@@ -59,9 +60,9 @@ class KL(Diversifier):
         return objective.gradient(total)
 
     def omega(self, objective: Objective) -> Tensor:
-        """Ω_KL, summed over views and populations."""
+        """Ω_KL, summed over passes and populations."""
         total = objective.theta.new_zeros(())
-        for made, selection in zip(objective.passes, objective.selections, strict=True):
+        for made, selection in objective.passes:
             divergence = self.divergences(objective.by_population(made.logits))
             selected = objective.by_population(selection.mask)
             mask = selected if self.samples == "selected" else torch.ones_like(selected)

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from polytta.diversity.base import Diversifier, Objective
+from polytta.diversity.base import Diversifier
+from polytta.roles import Objective
 
 
 @dataclass(frozen=True)

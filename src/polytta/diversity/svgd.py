@@ -18,9 +18,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from polytta.diversity.base import Diversifier, Objective
+from polytta.diversity.base import Diversifier
 from polytta.errors import ConfigError
-from polytta.methods.base import any_selected
+from polytta.roles import Objective
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,20 @@ class SVGD(Diversifier):
         numeric = isinstance(self.bandwidth, int | float) and not isinstance(self.bandwidth, bool)
         if not (0 < self.bandwidth < inf if numeric else self.bandwidth == "median"):  # type: ignore[operator]
             raise ConfigError(
-                f"diversity: SVGD(bandwidth={self.bandwidth!r}); allowed are finite numbers > 0 and 'median'."
+                f"diversity: got SVGD(bandwidth={self.bandwidth!r}); allowed are finite numbers > 0 and 'median'."
             )
         if self.kernel not in ("rbf", "over_h") or self.distance not in ("sum", "mean"):
             raise ConfigError(
-                f"diversity: SVGD(kernel={self.kernel!r}, distance={self.distance!r}); "
+                f"diversity: got SVGD(kernel={self.kernel!r}, distance={self.distance!r}); "
                 "allowed are kernel 'rbf' or 'over_h' and distance 'sum' or 'mean'."
             )
         if not self.anchor >= 0:
-            raise ConfigError(f"diversity: SVGD(anchor={self.anchor}); allowed is anchor >= 0.")
+            raise ConfigError(f"diversity: got SVGD(anchor={self.anchor}); allowed is anchor >= 0.")
 
     def direction(self, objective: Objective, losses: Tensor) -> Tensor:
         """-K φ."""
         theta = objective.theta.detach()
-        active = any_selected(objective.selections).unsqueeze(1)
+        active = objective.learners.unsqueeze(1)
         log_gradient = -objective.gradient(losses.sum()) - self.anchor * (theta - objective.source)
         log_gradient = torch.where(active, log_gradient, torch.zeros_like(log_gradient))
         phi = self.phi(objective.by_population(theta), objective.by_population(log_gradient))

@@ -17,8 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polytta.advance import Advance, State
+from polytta.engine.state import PopulationState
+from polytta.engine.step import StepResult
 from polytta.errors import PolyttaWarning
+from polytta.guard import all_in_range
 
 # Streams end with one odd batch; a service may see a few sizes. Each recording keeps its activations allocated.
 RECORDINGS = 4
@@ -29,7 +31,7 @@ _WARM_UPS = 3
 class _Recording:
     graph: torch.cuda.CUDAGraph
     x: Tensor
-    result: Advance
+    result: StepResult
 
 
 class CapturedSteps:
@@ -40,24 +42,31 @@ class CapturedSteps:
         limit: number of shapes kept; the least recently used goes first.
     """
 
-    def __init__(self, step: Callable[[State, Tensor], Advance], limit: int = RECORDINGS) -> None:
+    def __init__(self, step: Callable[[PopulationState, Tensor], StepResult], limit: int = RECORDINGS) -> None:
         self._step = step
         self._limit = limit
         self._recordings: OrderedDict[tuple[object, ...], _Recording] = OrderedDict()
-        self._state: State = {}
+        self._state: PopulationState | None = None
+        self._buffers: dict[str, Tensor] = {}
         self._pool = torch.cuda.graph_pool_handle()
         self._stream = torch.cuda.Stream()
         self._refused = False
 
-    def __call__(self, state: State, x: Tensor) -> Advance:
-        """One step; the state handed back is the fixed buffers themselves, to be handed in again."""
+    def __call__(self, state: PopulationState, x: Tensor) -> StepResult | None:
+        """One step; None if the batch holds values nothing should be learnt from, which leave the state as it was."""
+        usable = _AllInRange(x)
+        made = self._replayed(state, x)
+        return made if usable.wait() else None
+
+    def _replayed(self, state: PopulationState, x: Tensor) -> StepResult:
+        """The state handed back is the fixed buffers themselves, to be handed in again."""
         if self._refused:
             return self._step(state, x)
-        self._take(state)
+        fixed = self._take(state)
         precision = (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"))
         key = (tuple(x.shape), x.dtype, x.is_contiguous(), precision)
         if key not in self._recordings:
-            recording = self._record(x)
+            recording = self._record(fixed, x)
             if recording is None:
                 return self._step(state, x)
             self._recordings[key] = recording
@@ -69,25 +78,27 @@ class CapturedSteps:
         recording.graph.replay()
         made = recording.result
         measures = {name: value.clone() for name, value in made.measures.items()}
-        return Advance(made.answer.clone(), made.logits.clone(), made.numbers.clone(), measures, self._state)
+        return StepResult(made.answer.clone(), made.logits.clone(), made.numbers.clone(), measures, fixed)
 
-    def _take(self, state: State) -> None:
-        """Brings in whatever was changed outside: a reset, a loaded state, another batch's eager step."""
-        if self._state.keys() != state.keys() or any(
-            self._state[name].shape != value.shape or self._state[name].dtype != value.dtype
-            for name, value in state.items()
-        ):
+    def _take(self, state: PopulationState) -> PopulationState:
+        """The fixed buffers, with whatever was changed outside: a reset, a loaded state, another batch's eager step."""
+        if self._state is state:
+            return state
+        given = state.named()
+        if self._state is None or _shapes(self._buffers) != _shapes(given):
             self._recordings.clear()
-            self._state = {name: value.clone() for name, value in state.items()}
-            return
-        for name, value in state.items():
-            if value is not self._state[name]:
-                self._state[name].copy_(value)
+            self._state = state.changed(torch.clone)
+            self._buffers = self._state.named()
+        else:
+            for name, value in given.items():
+                if value is not self._buffers[name]:
+                    self._buffers[name].copy_(value)
+        return self._state
 
-    def _record(self, x: Tensor) -> _Recording | None:
+    def _record(self, state: PopulationState, x: Tensor) -> _Recording | None:
         kept = x.clone()
         before = _host_randomness()
-        self._warm_up(kept)
+        self._warm_up(state, kept)
         if _host_randomness() != before:
             self._refuse("it draws random numbers on the host, which would be the same at every replay")
             return None
@@ -95,7 +106,7 @@ class CapturedSteps:
             self._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
         try:
-            result = self._capture(graph, kept)
+            result = self._capture(graph, state, kept)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # it ran without recording, so whatever this is, recording is to blame
@@ -113,27 +124,27 @@ class CapturedSteps:
             stacklevel=3,
         )
 
-    def _capture(self, graph: torch.cuda.CUDAGraph, x: Tensor) -> Advance:
+    def _capture(self, graph: torch.cuda.CUDAGraph, state: PopulationState, x: Tensor) -> StepResult:
         # By hand instead of torch.cuda.graph, which leaves its own stream current when a capture fails.
         with torch.cuda.stream(self._stream):
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
-                result = self._step(self._state, x)
-                for name, value in result.state.items():
-                    if value is not self._state[name]:
-                        self._state[name].copy_(value)
+                result = self._step(state, x)
+                for name, value in result.state.named().items():
+                    if value is not self._buffers[name]:
+                        self._buffers[name].copy_(value)
             finally:
                 graph.capture_end()
         return result
 
-    def _warm_up(self, x: Tensor) -> None:
+    def _warm_up(self, state: PopulationState, x: Tensor) -> None:
         """Lets libraries choose and build their kernels, which must not happen while recording."""
         torch.cuda.synchronize()
         # Memory that earlier steps left on another stream cannot be used here, and would only lie there.
         torch.cuda.empty_cache()
         with torch.cuda.stream(self._stream):
             for _ in range(_WARM_UPS):
-                self._step(self._state, x)
+                self._step(state, x)
         torch.cuda.synchronize()
         gc.collect()
         torch.cuda.empty_cache()  # a recording has memory of its own
@@ -143,3 +154,26 @@ def _host_randomness() -> tuple[object, ...]:
     """What changes when somebody draws a random number from a generator of the host."""
     arrays = np.random.get_state(legacy=False)["state"]
     return torch.get_rng_state().numpy().tobytes(), random.getstate(), arrays["key"].tobytes(), arrays["pos"]
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (value.shape, value.dtype) for name, value in tensors.items()}
+
+
+class _AllInRange:
+    """Whether all of a batch is usable, found out on a GPU while the host goes on.
+
+    Args:
+        x: an admitted batch.
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        self._fine = torch.empty((), dtype=torch.bool, pin_memory=True)
+        self._fine.copy_(all_in_range(x), non_blocking=True)
+        self._known = torch.cuda.Event()
+        self._known.record()
+
+    def wait(self) -> bool:
+        """The answer, when it is there."""
+        self._known.synchronize()
+        return bool(self._fine)

@@ -1,12 +1,13 @@
 """Norm layers that wait for what follows them, so that all of it is computed together.
 
 Most norm layers are followed by a ReLU, or in a residual network by the sum with another branch and then a ReLU; one
-kernel can do all three. So a layer returns a ``Pending`` tensor, which has not been computed.
+kernel can do all three. So a layer returns a ``DeferredOutput`` tensor, which has not been computed.
 Adding to it makes it remember the other branch, a ReLU computes everything, and any other use computes what has been
 asked for so far: whoever reads the tensor finds what torch would have put there.
 
-Code that bypasses torch's functions could not be answered so; our own stand-ins ask for the values first (``settled``).
-Layers wait only where a trial pass has shown, outputs and gradients compared, that a ReLU is all that comes.
+Code that bypasses torch's functions could not be answered so; our own replacements ask for the values first
+(``materialized``). Layers are deferred only where a trial pass has shown, outputs and gradients compared, that a ReLU is
+all that comes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ _RELU = {F.relu, torch.relu, Tensor.relu}
 _RELU_IN_PLACE = {torch.relu_, Tensor.relu_, F.relu_}
 
 
-class Pending(Tensor):
+class DeferredOutput(Tensor):
     """A norm layer's output before anybody has read it.
 
     Args:
@@ -48,9 +49,11 @@ class Pending(Tensor):
     _learns: bool
 
     @staticmethod
-    def __new__(cls, x: Tensor, compute: Compute, branch: Tensor | None = None) -> "Pending":
+    def __new__(cls, x: Tensor, compute: Compute, branch: Tensor | None = None) -> "DeferredOutput":
         """A tensor without memory."""
-        made: Pending = Tensor._make_wrapper_subclass(cls, x.shape, strides=x.stride(), dtype=x.dtype, device=x.device)
+        made: DeferredOutput = Tensor._make_wrapper_subclass(
+            cls, x.shape, strides=x.stride(), dtype=x.dtype, device=x.device
+        )
         made._compute = compute
         made._inputs = ((x, _version(x)),)
         made._branch = None
@@ -62,13 +65,13 @@ class Pending(Tensor):
 
     def __repr__(self, **_options: object) -> str:  # type: ignore[override]
         """Without computing."""
-        return f"Pending(shape={tuple(self.shape)}, computed={self._value is not None})"
+        return f"DeferredOutput(shape={tuple(self.shape)}, computed={self._value is not None})"
 
     def _join(self, branch: Tensor) -> None:
-        self._branch = twin_of(branch)
+        self._branch = second_output_of(branch)
         self._inputs = (*self._inputs, (branch, _version(branch)))
 
-    def settle(self, *, relu: bool = False) -> Tensor:
+    def materialize(self, *, relu: bool = False) -> Tensor:
         """The values; with ``relu`` those of the ReLU that follows."""
         # Inside somebody's own autograd function, which takes this tensor for one that has no history.
         if self._learns and not torch.is_grad_enabled():
@@ -95,26 +98,26 @@ class Pending(Tensor):
     def __torch_function__(
         cls, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
-        """Goes on waiting, or computes."""
+        """Goes on deferred, or computes."""
         named: Mapping[str, Any] = kwargs or {}
         if func in _METADATA:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **named)
         if len(args) == 2 and not named and args[0] is not args[1]:
             one, other = args
-            if func in _ADD_IN_PLACE and isinstance(one, Pending) and one._takes(other):
-                one._join(settled(other))
+            if func in _ADD_IN_PLACE and isinstance(one, DeferredOutput) and one._takes(other):
+                one._join(materialized(other))
                 return one
-            if func in _ADD and not (isinstance(one, Pending) and one._takes(other)):
+            if func in _ADD and not (isinstance(one, DeferredOutput) and one._takes(other)):
                 one, other = other, one
-            if func in _ADD and isinstance(one, Pending) and one._takes(other):
-                return Pending(one._inputs[0][0], one._compute, settled(other))
-        if args and isinstance(args[0], Pending) and func in _RELU | _RELU_IN_PLACE:
-            value = args[0].settle(relu=True)
+            if func in _ADD and isinstance(one, DeferredOutput) and one._takes(other):
+                return DeferredOutput(one._inputs[0][0], one._compute, materialized(other))
+        if args and isinstance(args[0], DeferredOutput) and func in _RELU | _RELU_IN_PLACE:
+            value = args[0].materialize(relu=True)
             if func in _RELU_IN_PLACE or (func is F.relu and (True in args[1:] or named.get("inplace"))):
                 args[0]._value = value
             return value
-        return func(*tree_map(settled, tuple(args)), **tree_map(settled, dict(named)))
+        return func(*tree_map(materialized, tuple(args)), **tree_map(materialized, dict(named)))
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -124,26 +127,26 @@ class Pending(Tensor):
         raise RuntimeError(f"{func} reads the output of a norm layer that has not been computed")
 
 
-def settled(value: Any) -> Any:
-    """A tensor's values where they are pending, anything else as it is."""
-    return value.settle() if isinstance(value, Pending) else value
+def materialized(value: Any) -> Any:
+    """A tensor's values where they are deferred, anything else as it is."""
+    return value.materialize() if isinstance(value, DeferredOutput) else value
 
 
-def twin_of(x: Tensor) -> Tensor:
+def second_output_of(x: Tensor) -> Tensor:
     """The same values, apart for autograd, if a kernel has left them with a tensor that nobody has written to since."""
-    twin, version = getattr(x, "twin", (x, None))
-    same = version == _version(x) and twin.data_ptr() == x.data_ptr()
+    second, version = getattr(x, "second_output", (x, None))
+    same = version == _version(x) and second.data_ptr() == x.data_ptr()
     watched = bool(x._backward_hooks) or x.retains_grad  # by somebody who wants to see all that comes back
-    return twin if same and not watched else x
+    return second if same and not watched else x
 
 
-def thin_twin_of(x: Tensor) -> Tensor | None:
-    """Every other pixel of the twin in both directions, if there is one."""
-    thin: Tensor | None = getattr(x, "thin", None)
-    return None if twin_of(x) is x else thin
+def strided_output_of(x: Tensor) -> Tensor | None:
+    """Every other pixel of the second output in both directions, if there is one."""
+    strided: Tensor | None = getattr(x, "strided_output", None)
+    return None if second_output_of(x) is x else strided
 
 
-def layers_that_may_wait(network: nn.Module, norms: tuple[str, ...], sample: Tensor) -> frozenset[str]:
+def deferrable_norms(network: nn.Module, norms: tuple[str, ...], sample: Tensor) -> frozenset[str]:
     """Names of the norm layers whose output goes into one ReLU, whether or not another branch joins it before.
 
     Args:
@@ -156,7 +159,7 @@ def layers_that_may_wait(network: nn.Module, norms: tuple[str, ...], sample: Ten
     calls: dict[str, list[list[bool]]] = {name: [] for name in norms}
     try:
         expected = _output_and_slope(network, parameters, sample)
-        with _waiting(network, calls):
+        with _deferring(network, calls):
             got = _output_and_slope(network, parameters, sample)
     except Exception:  # whatever a model may do with a tensor that has no memory, or that wants a gradient
         return frozenset()
@@ -166,7 +169,7 @@ def layers_that_may_wait(network: nn.Module, norms: tuple[str, ...], sample: Ten
 
 
 @contextmanager
-def _waiting(network: nn.Module, calls: dict[str, list[list[bool]]]) -> Iterator[None]:
+def _deferring(network: nn.Module, calls: dict[str, list[list[bool]]]) -> Iterator[None]:
     """Makes norm layers wait, and notes for each call how often it was computed, and whether with a ReLU."""
 
     def hook(name: str) -> RemovableHandle:
@@ -182,7 +185,7 @@ def _waiting(network: nn.Module, calls: dict[str, list[list[bool]]]) -> Iterator
                 return joined.relu() if relu else joined
 
             # Already computed, so that it is the output that nobody must change.
-            return Pending(output, compute)
+            return DeferredOutput(output, compute)
 
         return network.get_submodule(name).register_forward_hook(wait)
 
@@ -197,7 +200,7 @@ def _waiting(network: nn.Module, calls: dict[str, list[list[bool]]]) -> Iterator
 def _output_and_slope(network: nn.Module, parameters: dict[str, Tensor], sample: Tensor) -> tuple[Tensor, Tensor]:
     with torch.enable_grad():
         x = sample.detach().clone().requires_grad_()
-        output = settled(functional_call(network, parameters, (x,)))
+        output = materialized(functional_call(network, parameters, (x,)))
         return output.detach(), torch.autograd.grad(output.float().log_softmax(dim=1).square().sum(), x)[0]
 
 

@@ -7,25 +7,33 @@ import torch
 from torch import Tensor, nn
 
 from polytta.gpu import kernels
-from polytta.gpu.deferred import Pending, settled
+from polytta.gpu.deferred import DeferredOutput, materialized
+from polytta.gpu.fold import GraphFold
 from polytta.particles.folded_norm import FoldedNorm
 
 
 class FusedNorm(FoldedNorm):
     """A ``FoldedNorm`` with kernels for tokens and for channels-last images; anything else goes the plain way."""
 
-    waits = False
+    defers = False
     """Whether to be computed together with the ReLU that follows."""
+
+    @property
+    def fold(self) -> GraphFold:
+        """The pass under way."""
+        fold = self.current.fold
+        assert isinstance(fold, GraphFold)
+        return fold
 
     def forward(self, x: Tensor) -> Tensor:
         """The layer, each row with its own particle's affine."""
         self.called = True
-        x = settled(x)
-        if not self.waits:
+        x = materialized(x)
+        if not self.defers:
             return self._with(x, None, False)
-        waiting = Pending(x, partial(self._with, x))
-        self.fold.pending.append(ref(waiting))
-        return waiting
+        deferred = DeferredOutput(x, partial(self._with, x))
+        self.fold.deferred.append(ref(deferred))
+        return deferred
 
     def _with(self, x: Tensor, branch: Tensor | None, relu: bool) -> Tensor:
         """The layer, the branch that is added to it and the ReLU that follows."""
@@ -39,7 +47,7 @@ class FusedNorm(FoldedNorm):
         if not self._takes_images(x):
             return _follow(super().forward(x), branch, relu)
         self._refuse_single_values(x)
-        # A layer that waits has nothing of its own after it; one that does not may bring its ReLU along (timm's do).
+        # A layer that defers has nothing of its own after it; one that does not may bring its ReLU along (timm's do).
         own_relu = len(recipe.post) == 1 and type(recipe.post[0]) is nn.ReLU
         joins = branch is not None and relu and _alike(branch, x)
         fused_relu = joins or (branch is None and (relu or own_relu))

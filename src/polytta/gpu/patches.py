@@ -13,11 +13,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from polytta.gpu.deferred import settled
-from polytta.network.replacement import StandIn, is_altered
+from polytta.gpu.deferred import materialized
+from polytta.network.replacement import Replacement, is_altered
 
 
-class PatchProjection(StandIn):
+class PatchProjection(Replacement):
     """A convolution whose stride is its kernel size, as a matrix product."""
 
     inner: nn.Conv2d
@@ -58,7 +58,7 @@ class SplitsKeepLayout(TorchFunctionMode):
     ) -> Any:
         named = kwargs or {}
         if func in (torch.unbind, Tensor.unbind) and args and isinstance(args[0], Tensor) and args[0].requires_grad:
-            dim, whole = args[1] if len(args) > 1 else named.get("dim", 0), settled(args[0])
+            dim, whole = args[1] if len(args) > 1 else named.get("dim", 0), materialized(args[0])
             if not whole.is_contiguous() and _dense(whole):
                 return _Unbind.apply(whole, dim)
         return func(*args, **named)

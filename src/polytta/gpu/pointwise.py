@@ -7,14 +7,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polytta.gpu.deferred import settled
-from polytta.network.replacement import StandIn, is_altered
+from polytta.gpu.deferred import materialized
+from polytta.network.replacement import Replacement, is_altered
 
 _FEW = 64
 """Channels; with more, the library takes a matrix product itself."""
 
 
-class Pointwise(StandIn):
+class Pointwise(Replacement):
     """A convolution of single pixels."""
 
     inner: nn.Conv2d
@@ -34,7 +34,7 @@ class Pointwise(StandIn):
 
     def forward(self, x: Tensor) -> Tensor:
         """What the convolution returns."""
-        x = settled(x)
+        x = materialized(x)
         if x.dtype != torch.bfloat16 or x.dim() != 4 or not x.is_contiguous(memory_format=torch.channels_last):
             return self.inner(x)
         return F.linear(x.permute(0, 2, 3, 1), self.inner.weight.flatten(1), self.inner.bias).permute(0, 3, 1, 2)

@@ -3,27 +3,27 @@
 from torch import Tensor, nn
 
 from polytta.gpu import kernels
-from polytta.gpu.deferred import settled
-from polytta.network.replacement import StandIn, is_altered
-from polytta.particles.folded_norm import Fold
+from polytta.gpu.deferred import materialized
+from polytta.network.replacement import Replacement, is_altered
+from polytta.particles.fold import CurrentFold
 
 _LARGEST = 7
 """Pixels of a window's side, and from one window to the next: the kernels' loops are written out."""
 
 
-class FusedMaxPool(StandIn):
+class FusedMaxPool(Replacement):
     """Max pooling with square windows.
 
     Args:
         inner: the layer replaced.
-        fold: the pass under way.
+        current: the pass under way.
     """
 
     inner: nn.MaxPool2d
 
-    def __init__(self, inner: nn.MaxPool2d, fold: Fold) -> None:
+    def __init__(self, inner: nn.MaxPool2d, current: CurrentFold) -> None:
         super().__init__(inner)
-        self.fold = fold
+        self.current = current
         self.window = tuple(_side(value) for value in (inner.kernel_size, inner.stride, inner.padding))
 
     @staticmethod
@@ -39,9 +39,9 @@ class FusedMaxPool(StandIn):
 
     def forward(self, x: Tensor) -> Tensor:
         """What the layer returns."""
-        x = settled(x)
+        x = materialized(x)
         size, stride, padding = self.window
-        if self.fold.twice or not kernels.run_on_images(x) or min(x.shape[2:]) + 2 * padding < size:
+        if self.current.fold.twice or not kernels.run_on_images(x) or min(x.shape[2:]) + 2 * padding < size:
             return self.inner(x)
         return kernels.max_pool(x, size, stride, padding)
 

@@ -1,18 +1,18 @@
 """The convolution on the shortcut of a residual block that makes images smaller.
 
 It reads the same tensor as the block's first convolution. What comes back from both would be added before the kernels
-of the norm layer below read it; it takes the tensor's twin, and they read two. Where it reads every other pixel, it
-takes just these: what comes back then has no gaps to be filled with zeros.
+of the norm layer below read it; it takes the tensor's second output, and they read two. Where it reads every other
+pixel, it takes just these: what comes back then has no gaps to be filled with zeros.
 """
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polytta.gpu.deferred import settled, thin_twin_of, twin_of
-from polytta.network.replacement import StandIn, is_altered
+from polytta.gpu.deferred import materialized, second_output_of, strided_output_of
+from polytta.network.replacement import Replacement, is_altered
 
 
-class Shortcut(StandIn):
+class Shortcut(Replacement):
     """A pointwise convolution with a stride."""
 
     inner: nn.Conv2d
@@ -29,8 +29,10 @@ class Shortcut(StandIn):
 
     def forward(self, x: Tensor) -> Tensor:
         """What the convolution returns."""
-        x = settled(x)
-        thin = thin_twin_of(x) if self.inner.stride == (2, 2) and self.inner.padding in ((0, 0), "valid") else None
-        if thin is None:
-            return self.inner(twin_of(x))
-        return F.conv2d(thin, self.inner.weight, self.inner.bias, groups=self.inner.groups)
+        x = materialized(x)
+        strided = (
+            strided_output_of(x) if self.inner.stride == (2, 2) and self.inner.padding in ((0, 0), "valid") else None
+        )
+        if strided is None:
+            return self.inner(second_output_of(x))
+        return F.conv2d(strided, self.inner.weight, self.inner.bias, groups=self.inner.groups)

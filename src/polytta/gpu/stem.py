@@ -14,24 +14,24 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.gpu import kernels
-from polytta.gpu.deferred import settled
-from polytta.network.replacement import StandIn, is_altered
-from polytta.particles.folded_norm import Fold
+from polytta.gpu.deferred import materialized
+from polytta.network.replacement import Replacement, is_altered
+from polytta.particles.fold import CurrentFold
 
 
-class Stem(StandIn):
+class Stem(Replacement):
     """A convolution of stride 2 over few channels, as one of stride 1 over four times as many.
 
     Args:
         inner: the layer replaced.
-        fold: the pass under way.
+        current: the pass under way.
     """
 
     inner: nn.Conv2d
 
-    def __init__(self, inner: nn.Conv2d, fold: Fold) -> None:
+    def __init__(self, inner: nn.Conv2d, current: CurrentFold) -> None:
         super().__init__(inner)
-        self.fold = fold
+        self.current = current
         self.up, self.side = (int(amount) for amount in inner.padding)  # ``fits`` let no word in
         self.missing = inner.in_channels % 2
         tall, broad = inner.kernel_size
@@ -55,7 +55,7 @@ class Stem(StandIn):
 
     def forward(self, x: Tensor) -> Tensor:
         """What the convolution returns."""
-        x = settled(x)
+        x = materialized(x)
         (tall, broad), up, side = self.inner.kernel_size, self.up, self.side
         images = x.dim() == 4 and x.shape[1] == self.inner.in_channels and x.dtype == torch.bfloat16
         if not images or x.shape[2] + 2 * up < tall or x.shape[3] + 2 * side < broad:
@@ -64,7 +64,7 @@ class Stem(StandIn):
         below, right = (
             size % 2 * (1 if window % 2 else -1) for size, window in zip(x.shape[2:], (tall, broad), strict=True)
         )
-        if kernels.run_on(x) and not self.fold.twice:
+        if kernels.run_on(x) and not self.current.fold.twice:
             down, across = (x.shape[2] + 2 * up + below) // 2, (x.shape[3] + 2 * side + right) // 2
             at = kernels.Geometry(down, across, up, side, self.inner.in_channels + self.missing)
             rows = self.folded.permute(0, 2, 3, 1).flatten(2)

@@ -24,15 +24,14 @@ class Screened:
     usable: Tensor | None
 
     @property
+    def good(self) -> Tensor:
+        """The images that can be learnt from."""
+        return self.x if self.usable is None else self.x[self.usable]
+
+    @property
     def rejected(self) -> int:
         """How many images cannot be learnt from."""
         return 0 if self.usable is None else int((~self.usable).sum())
-
-
-def require_images(who: str, x: Tensor) -> None:
-    """Raises InputError unless ``x`` is a batch of images with height and width."""
-    if x.dim() != 4:
-        raise InputError(f"x: {who} got shape {tuple(x.shape)}; allowed are images (B, C, H, W).")
 
 
 def admit(x: object, dtype: torch.dtype, device: torch.device, populations: int | None = None) -> Tensor:
@@ -88,22 +87,3 @@ def screen(x: Tensor, populations: int | None = None) -> Screened:
             f"x: got {batch.rejected} images with non-finite or absurd values; allowed with populations are none."
         )
     return batch
-
-
-class Verdict:
-    """Whether all of a batch is usable, found out on a GPU while the host goes on.
-
-    Args:
-        x: an admitted batch.
-    """
-
-    def __init__(self, x: Tensor) -> None:
-        self._fine = torch.empty((), dtype=torch.bool, pin_memory=True)
-        self._fine.copy_(all_in_range(x), non_blocking=True)
-        self._known = torch.cuda.Event()
-        self._known.record()
-
-    def wait(self) -> bool:
-        """The answer, when it is there."""
-        self._known.synchronize()
-        return bool(self._fine)

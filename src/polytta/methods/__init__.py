@@ -4,18 +4,28 @@ from typing import Any
 
 from polytta.errors import ConfigError
 from polytta.methods.base import Method as Method
-from polytta.methods.base import Pass as Pass
-from polytta.methods.base import Proposal as Proposal
-from polytta.methods.base import Selection as Selection
+from polytta.methods.base import require_methods_of_today
 from polytta.methods.deyo import DeYO as DeYO
 from polytta.methods.eata import EATA as EATA
 from polytta.methods.fisher import estimate_fisher as estimate_fisher
+from polytta.methods.memo import MEMO as MEMO
 from polytta.methods.norm import Norm as Norm
 from polytta.methods.sar import SAR as SAR
 from polytta.methods.source import Source as Source
 from polytta.methods.tent import Tent as Tent
+from polytta.roles import Context as Context
+from polytta.roles import Lesson as Lesson
+from polytta.roles import Pass as Pass
+from polytta.roles import Selection as Selection
+from polytta.roles import Start as Start
+from polytta.roles import State as State
+from polytta.roles import Term as Term
+from polytta.roles import entropy as entropy
+from polytta.roles import masked_mean as masked_mean
+from polytta.roles.registry import Registry
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (Source, Norm, Tent, EATA, SAR, DeYO)}
+METHODS = Registry("method", Method, (Source, Norm, Tent, EATA, SAR, DeYO, MEMO))
+register_method = METHODS.register
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # The thresholds the multi-hypothesis paper prints; its SAR counts match the copy in DeYO's code.
@@ -28,17 +38,10 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-def resolve_method(method: str | Method, preset: str) -> Method:
-    """A method object from a name and a preset; an object is taken as it is."""
+def resolve_method(method: object, preset: str = "official") -> Method:
+    """A method object; a preset's thresholds go to methods given by name."""
     if preset not in PRESETS:
         raise ConfigError(f"preset: got {preset!r}; allowed are {sorted(PRESETS)}.")
-    if isinstance(method, str):
-        if method not in METHODS:
-            raise ConfigError(f"method: got {method!r}; allowed are {sorted(METHODS)} or a polytta.methods.Method.")
-        resolved: Method = METHODS[method](**PRESETS[preset].get(method, {}))
-    elif isinstance(method, Method):
-        resolved = method
-    else:
-        raise ConfigError(f"method: got {type(method).__name__}; allowed are {sorted(METHODS)} or a Method object.")
-    resolved.validate()
+    resolved = METHODS.make(method, PRESETS[preset])
+    require_methods_of_today(resolved)
     return resolved

@@ -7,15 +7,16 @@ Lee et al., "Entropy is not Enough for Test-Time Adaptation", ICLR 2024. The bra
 kept nothing does not move. The shuffled images of S₁ are a batch of their own, so BatchNorm takes statistics of them.
 """
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from polytta.errors import ConfigError
-from polytta.methods.base import Context, Method, Pass, Selection, State, entropy
+from polytta.methods.base import Method
 from polytta.methods.shuffles import SHUFFLES, Shuffle
+from polytta.roles import Context, Pass, Selection, State, entropy
 
 
 @dataclass(frozen=True)
@@ -25,31 +26,39 @@ class DeYO(Method):
     Attributes:
         entropy_threshold: τ_H as a fraction of ln C.
         plpd_threshold: τ_PLPD.
-        margin: E₀ as a fraction of ln C.
+        reference_entropy: E₀ as a fraction of ln C: where exp(E₀ - H) is 1.
         shuffle: "patch", "pixel", "occlusion", or a callable ``(x, noise) -> x'`` (``polytta.methods.shuffles``).
         reweight: whether sample losses carry the bracket above; False gives plain selected entropy.
+        margin: former name of ``reference_entropy``.
     """
 
     entropy_threshold: float = 0.5
     plpd_threshold: float = 0.2
-    margin: float = 0.4
+    reference_entropy: float = 0.4
     shuffle: Literal["patch", "pixel", "occlusion"] | Shuffle = "patch"
     reweight: bool = True
+    margin: InitVar[float | None] = None
 
     name: ClassVar[str] = "deyo"
     filters: ClassVar[tuple[str, ...]] = ("entropy", "plpd")
     single_image_lr_factor: ClassVar[float] = 2.0
 
+    def __post_init__(self, margin: float | None) -> None:
+        if margin is not None:
+            object.__setattr__(self, "reference_entropy", margin)
+
     def validate(self) -> None:
         """Thresholds must make sense and the shuffle be known."""
-        if not (self.entropy_threshold > 0 and self.margin > 0 and -1 <= self.plpd_threshold <= 1):
+        if not (self.entropy_threshold > 0 and self.reference_entropy > 0 and -1 <= self.plpd_threshold <= 1):
             raise ConfigError(
-                f"method: DeYO(entropy_threshold={self.entropy_threshold}, plpd_threshold={self.plpd_threshold}, "
-                f"margin={self.margin}) is not allowed; entropy_threshold and margin must be > 0, "
-                "plpd_threshold within -1..1."
+                f"method: got DeYO(entropy_threshold={self.entropy_threshold}, plpd_threshold={self.plpd_threshold}, "
+                f"reference_entropy={self.reference_entropy}); allowed are entropy_threshold and reference_entropy > 0 "
+                "and plpd_threshold within -1..1."
             )
         if not callable(self.shuffle) and self.shuffle not in SHUFFLES:
-            raise ConfigError(f"method: DeYO shuffle={self.shuffle!r}; allowed are {sorted(SHUFFLES)} or a callable.")
+            raise ConfigError(
+                f"method: got DeYO(shuffle={self.shuffle!r}); allowed are {sorted(SHUFFLES)} or a callable."
+            )
 
     def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
         """Confident first, then shape-dependent."""
@@ -63,7 +72,7 @@ class DeYO(Method):
         kept = confident & (plpd > self.plpd_threshold)
         weight = None
         if self.reweight:
-            weight = torch.exp(self.margin * context.log_classes - entropies) + torch.exp(plpd)
+            weight = torch.exp(self.reference_entropy * context.log_classes - entropies) + torch.exp(plpd)
         return Selection.of(confident, kept, weight=weight), state
 
     def _shuffled(self, context: Context, made: Pass) -> Tensor:
@@ -72,7 +81,7 @@ class DeYO(Method):
         moved = shuffle(images, context.noise(made.view))
         if moved.shape != images.shape:
             raise ConfigError(
-                f"method: DeYO's shuffle turns {tuple(images.shape)} into {tuple(moved.shape)}; "
+                f"method: got a shuffle for DeYO that turns {tuple(images.shape)} into {tuple(moved.shape)}; "
                 "allowed is the same shape."
             )
         return moved

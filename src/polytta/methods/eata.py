@@ -1,6 +1,6 @@
 r"""EATA: entropy minimisation on reliable, non-redundant samples, anchored by Fisher information.
 
-    S = {b : H_b < E₀, |cos(p_b, m)| < d},   E₀ = margin · ln C
+    S = {b : H_b < E₀, |cos(p_b, m)| < d},   E₀ = entropy_threshold · ln C
     ℓ = 1/|S| · Σ_{b∈S} exp(E₀ - H_b) H_b  +  α Σ_p F_p (θ_p - θ⁰_p)²
     m ← 0.9 m + 0.1 · mean_{b∈S} p_b
 
@@ -9,7 +9,7 @@ reliable batch sets m and is kept whole. Without ``fisher`` the anchor is absent
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from polytta.errors import ConfigError
-from polytta.methods.base import Beginning, Context, Method, Pass, Selection, State, entropy, masked_mean
+from polytta.methods.base import Method
+from polytta.roles import Context, Pass, Selection, Start, State, entropy, masked_mean
 
 
 @dataclass(frozen=True)
@@ -25,37 +26,44 @@ class EATA(Method):
     """Efficient anti-forgetting adaptation.
 
     Attributes:
-        margin: entropy threshold E₀ as a fraction of ln C.
+        entropy_threshold: E₀ as a fraction of ln C.
         redundancy: largest |cosine| to the running mean prediction that still counts as new.
         fisher: {parameter name: Fisher information} from ``estimate_fisher``, or None for no anchor.
         fisher_weight: α.
+        margin: former name of ``entropy_threshold``.
     """
 
-    margin: float = 0.4
+    entropy_threshold: float = 0.4
     redundancy: float = 0.05
     fisher: Mapping[str, Tensor] | None = field(default=None, compare=False, repr=False)
     fisher_weight: float = 2000.0
+    margin: InitVar[float | None] = None
 
     name: ClassVar[str] = "eata"
     filters: ClassVar[tuple[str, ...]] = ("entropy", "redundancy")
 
+    def __post_init__(self, margin: float | None) -> None:
+        if margin is not None:
+            object.__setattr__(self, "entropy_threshold", margin)
+
     def validate(self) -> None:
         """Thresholds must be positive, the weight not negative."""
-        if not (self.margin > 0 and self.redundancy > 0 and self.fisher_weight >= 0):
+        if not (self.entropy_threshold > 0 and self.redundancy > 0 and self.fisher_weight >= 0):
             raise ConfigError(
-                f"method: EATA(margin={self.margin}, redundancy={self.redundancy}, fisher_weight={self.fisher_weight}) "
-                "is not allowed; margin and redundancy must be > 0 and fisher_weight >= 0."
+                f"method: got EATA(entropy_threshold={self.entropy_threshold}, redundancy={self.redundancy}, "
+                f"fisher_weight={self.fisher_weight}); allowed are entropy_threshold and redundancy > 0, "
+                "fisher_weight >= 0."
             )
 
-    def init(self, context: Beginning) -> State:
+    def init(self, start: Start) -> State:
         """No running prediction yet, which a row of zeros says."""
-        return {"mean_probs": context.theta.new_zeros(context.particles, context.num_classes)}
+        return {"mean_probs": start.theta.new_zeros(start.particles, start.num_classes)}
 
     def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
         """Reliable samples that differ from what was seen so far."""
         probs = made.logits.detach().softmax(dim=-1)
         entropies = entropy(made.logits.detach())
-        threshold = self.margin * context.log_classes
+        threshold = self.entropy_threshold * context.log_classes
         reliable = entropies < threshold
         running = state["mean_probs"].to(probs.dtype)
         started = (running != 0).any(dim=1, keepdim=True)

@@ -6,28 +6,21 @@ r"""SAR: sharpness-aware entropy minimisation on reliable samples, with recovery
 
 Niu et al., "Towards Stable Test-Time Adaptation in Dynamic Wild World", ICLR 2023. Two things in the public code are
 faults and are fixed here: momentum keeps moving the weights when nothing was selected, and a reset clears neither the
-moving average nor the momentum. ``quirks="reference"`` brings them back, for comparison with published runs.
+moving average nor the momentum. ``quirks`` brings them back, for comparison with published runs: "reference" as in
+SAR's own code, "deyo" as in the copy that DeYO's code carries, which stands still when nothing passes the first filter
+and coasts on its momentum when only the second is empty.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from polytta.errors import ConfigError
-from polytta.methods.base import (
-    Beginning,
-    Context,
-    Method,
-    Pass,
-    Proposal,
-    Selection,
-    State,
-    any_selected,
-    entropy,
-    masked_mean,
-)
+from polytta.methods.base import Method
+from polytta.roles import Context, Lesson, Pass, Selection, Start, State, Term, entropy, masked_mean
 
 
 @dataclass(frozen=True)
@@ -35,78 +28,75 @@ class SAR(Method):
     """Sharpness-aware and reliable entropy minimisation.
 
     Attributes:
-        margin: entropy threshold E₀ as a fraction of ln C.
+        entropy_threshold: E₀ as a fraction of ln C.
         rho: radius of the sharpness-aware perturbation.
         reset_below: a particle whose moving average of entropy falls below this (in nats) returns to source.
         second_pass: samples the perturbed pass sees: "all" (SAR's code) or "selected" (the copy in DeYO's code). They
             differ only where BatchNorm takes statistics of the batch.
-        quirks: "fixed", or "reference" for the public code's behaviour.
+        quirks: "fixed", "reference" for what SAR's public code does, "deyo" for what its copy in DeYO's code does.
+        margin: former name of ``entropy_threshold``.
     """
 
-    margin: float = 0.4
+    entropy_threshold: float = 0.4
     rho: float = 0.05
     reset_below: float = 0.2
     second_pass: Literal["all", "selected"] = "all"
-    quirks: Literal["fixed", "reference"] = "fixed"
+    quirks: Literal["fixed", "reference", "deyo"] = "fixed"
+    margin: InitVar[float | None] = None
 
     name: ClassVar[str] = "sar"
     filters: ClassVar[tuple[str, ...]] = ("entropy", "perturbed entropy")
     single_image_lr_factor: ClassVar[float] = 2.0
 
+    def __post_init__(self, margin: float | None) -> None:
+        if margin is not None:
+            object.__setattr__(self, "entropy_threshold", margin)
+
     def validate(self) -> None:
         """Radii and thresholds must be positive."""
-        if not (self.margin > 0 and self.rho >= 0 and self.reset_below >= 0):
+        if not (self.entropy_threshold > 0 and self.rho >= 0 and self.reset_below >= 0):
             raise ConfigError(
-                f"method: SAR(margin={self.margin}, rho={self.rho}, reset_below={self.reset_below}) is not allowed; "
-                "margin must be > 0, rho and reset_below >= 0."
+                f"method: got SAR(entropy_threshold={self.entropy_threshold}, rho={self.rho}, "
+                f"reset_below={self.reset_below}); allowed are entropy_threshold > 0, rho and reset_below >= 0."
             )
         if self.second_pass not in ("all", "selected"):
-            raise ConfigError(f"method: SAR second_pass={self.second_pass!r}; allowed are 'all' and 'selected'.")
-        if self.quirks not in ("fixed", "reference"):
-            raise ConfigError(f"method: SAR quirks={self.quirks!r}; allowed are 'fixed' and 'reference'.")
+            raise ConfigError(f"method: got SAR(second_pass={self.second_pass!r}); allowed are 'all' and 'selected'.")
+        if self.quirks not in ("fixed", "reference", "deyo"):
+            raise ConfigError(f"method: got SAR(quirks={self.quirks!r}); allowed are 'fixed', 'reference' and 'deyo'.")
 
-    def init(self, context: Beginning) -> State:
+    def init(self, start: Start) -> State:
         """No moving average yet, which NaN says."""
-        return {"entropy_average": torch.full_like(context.theta[:, 0], torch.nan)}
+        return {"entropy_average": torch.full_like(start.theta[:, 0], torch.nan)}
 
     def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
         """Reliable samples."""
-        return Selection.of(entropy(made.logits.detach()) < self.margin * context.log_classes), state
+        return Selection.of(entropy(made.logits.detach()) < self.entropy_threshold * context.log_classes), state
 
-    def update(self, context: Context, state: State) -> Proposal:
-        """Ascend to the perturbed point, descend with its gradient."""
-        first = context.passes()
-        reliable, _ = self.select_all(context, first, state)
-        ascent, _ = context.descend(first, reliable)
-        norm = ascent.norm(dim=1, keepdim=True)
-        perturbed = (context.theta + self.rho * ascent / (norm + 1e-12)).requires_grad_()
-        whole_batch = self.second_pass == "all"
-        second = [
-            context.forward(made, where=kept.mask, theta=perturbed, statistics_of_all=whole_batch, grad=True)
-            for made, kept in zip(first, reliable, strict=True)
-        ]
-        still = [self._still_reliable(context, again, kept) for again, kept in zip(second, reliable, strict=True)]
-        direction, losses = context.descend(second, still)
-        moves = any_selected(still)
-        average = self._moving_average(state["entropy_average"], second, still)
+    def look_again(self, context: Context, lesson: Lesson, direction: Tensor) -> Lesson:
+        """The samples that are still reliable at the perturbed point, learnt from there."""
+        norm = direction.norm(dim=1, keepdim=True)
+        perturbed = (context.theta + self.rho * direction / (norm + 1e-12)).requires_grad_()
+        terms = [self._still_reliable(context, term, perturbed) for term in lesson.terms]
+        kept = [term.selection for term in terms]
+        average = self._moving_average(lesson.state["entropy_average"], [term.passes[0] for term in terms], kept)
         resets = average < self.reset_below
         fixed = self.quirks == "fixed"
-        return Proposal(
-            context.prediction(first),
-            still,
-            direction,
-            moves=moves if fixed else torch.ones_like(moves),
-            resets=resets,
+        return Lesson(
+            terms,
             state={"entropy_average": torch.where(resets, torch.nan, average) if fixed else average},
+            moves={"fixed": None, "reference": torch.ones_like(resets), "deyo": lesson.learners}[self.quirks],
+            resets=resets,
             keep_momentum=not fixed,
-            losses=losses,
         )
 
-    def _still_reliable(self, context: Context, again: Pass, kept: Selection) -> Selection:
-        low = entropy(again.logits.detach()) < self.margin * context.log_classes
-        return Selection.of(kept.mask, kept.mask & low)
+    def _still_reliable(self, context: Context, first: Term, perturbed: Tensor) -> Term:
+        mask = first.selection.mask
+        whole_batch = self.second_pass == "all"
+        again = context.forward(first.passes[0], where=mask, theta=perturbed, statistics_of_all=whole_batch, grad=True)
+        low = entropy(again.logits.detach()) < self.entropy_threshold * context.log_classes
+        return self.term(again, Selection.of(mask, mask & low))
 
-    def _moving_average(self, average: Tensor, passes: list[Pass], selections: list[Selection]) -> Tensor:
+    def _moving_average(self, average: Tensor, passes: Sequence[Pass], selections: Sequence[Selection]) -> Tensor:
         entropies = torch.cat([entropy(made.logits.detach()) for made in passes], dim=1)
         mask = torch.cat([selection.mask for selection in selections], dim=1)
         value = masked_mean(entropies, mask).to(average.dtype)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from polytta.guard import require_images
+from polytta.guard.images import require_images
 from polytta.roles.noise import Noise
 
 Shuffle = Callable[[Tensor, Noise], Tensor]

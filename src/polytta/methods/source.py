@@ -3,7 +3,7 @@ r"""The source model as it is: p(y|x) = softmax f(x; θ⁰). The yardstick every
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polytta.methods.base import Context, Method, Proposal, State
+from polytta.methods.base import Method
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,3 @@ class Source(Method):
     name: ClassVar[str] = "source"
     adapts: ClassVar[bool] = False
     statistics: ClassVar[str] = "source"
-
-    def update(self, context: Context, state: State) -> Proposal:
-        """Predicts only."""
-        return Proposal(context.prediction(context.passes()))

@@ -8,9 +8,8 @@ Wang et al., "Tent: Fully Test-Time Adaptation by Entropy Minimization", ICLR 20
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
-from polytta.methods.base import Context, Method, Pass, Selection, State
+from polytta.methods.base import Method
+from polytta.roles import Context, Pass, Selection, State
 
 
 @dataclass(frozen=True)
@@ -22,5 +21,4 @@ class Tent(Method):
 
     def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
         """Every sample, at weight 1."""
-        everything = torch.ones(made.logits.shape[:2], dtype=torch.bool, device=made.logits.device)
-        return Selection.of(everything), state
+        return Selection.everything(made), state

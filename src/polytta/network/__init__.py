@@ -1,1 +1,1 @@
-"""The frozen network: its norm layers, which of them adapt, where their parameters lie, and copies that share weights."""
+"""The frozen network: norm layers, which of them adapt, where their parameters lie, copies that share weights."""

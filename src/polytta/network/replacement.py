@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 
 
-class StandIn(nn.Module):
+class Replacement(nn.Module):
     """Takes a module's place; what it does not have itself, it has from there (parents ask for ``weight.dtype``).
 
     Args:
@@ -23,14 +23,14 @@ class StandIn(nn.Module):
             return getattr(super().__getattr__("inner"), key)
 
 
-def replace_everywhere(network: nn.Module, layer: nn.Module, stand_in: nn.Module) -> None:
+def replace_everywhere(network: nn.Module, layer: nn.Module, replacement: nn.Module) -> None:
     """A layer may hang in several places of the tree."""
     for parent in list(network.modules()):
-        if parent is stand_in:
+        if parent is replacement:
             continue
         for child, module in parent._modules.items():
             if module is layer:
-                parent._modules[child] = stand_in
+                parent._modules[child] = replacement
 
 
 def is_altered(module: nn.Module) -> bool:

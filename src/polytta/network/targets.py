@@ -77,7 +77,7 @@ def _at_or_after(name: str, stack: Sequence[str], block: str) -> bool:
 
 
 def _matching(argument: str, patterns: str | Sequence[str], found: Sequence[str]) -> tuple[str, ...]:
-    """Layers named exactly, by dotted prefix, or by a regular expression found anywhere in the name."""
+    """Layers named exactly, else by dotted prefix, else by a regular expression found anywhere in the name."""
     if not isinstance(patterns, str | Sequence) or not patterns:
         raise ConfigError(f"{argument}: got {patterns!r}; allowed are names or regular expressions, or None.")
     matched: set[str] = set()
@@ -86,7 +86,7 @@ def _matching(argument: str, patterns: str | Sequence[str], found: Sequence[str]
             expression = re.compile(pattern)
         except (re.error, TypeError) as error:
             raise ConfigError(f"{argument}: {pattern!r} is not a valid regular expression ({error}).") from error
-        exact = [name for name in found if name == pattern or name.startswith(f"{pattern}.")]
+        exact = [pattern] if pattern in found else [name for name in found if name.startswith(f"{pattern}.")]
         hits = exact or [name for name in found if expression.search(name)]
         if not hits:
             raise ConfigError(f"{argument}: {pattern!r} matches no norm layer; the norm layers are {_listing(found)}.")

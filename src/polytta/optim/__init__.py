@@ -1,37 +1,39 @@
 """Optimizers over a population: one file each, and the rule that picks learning rates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from polytta.errors import ConfigError
 from polytta.optim.adam import Adam as Adam
 from polytta.optim.adamw import AdamW as AdamW
 from polytta.optim.base import Optimizer as Optimizer
+from polytta.optim.base import Rows as Rows
+from polytta.optim.base import Slots as Slots
 from polytta.optim.population import PopulationOptimizer as PopulationOptimizer
 from polytta.optim.sgd import SGD as SGD
+from polytta.roles.registry import Registry
 
-OPTIMIZERS: dict[str, type[Optimizer]] = {optimizer.name: optimizer for optimizer in (SGD, Adam, AdamW)}
+OPTIMIZERS = Registry("optimizer", Optimizer, (SGD, Adam, AdamW))
+register_optimizer = OPTIMIZERS.register
 
-OptimizerSpec = str | Optimizer
+OptimizerSpec = str | Mapping[str, Any] | Optimizer
 
 
-def resolve_optimizers(spec: OptimizerSpec | Sequence[OptimizerSpec], particles: int) -> tuple[Optimizer, ...]:
+def is_one_optimizer(spec: object) -> bool:
+    """Whether a spec means one optimizer for all particles, not one each."""
+    return isinstance(spec, str | Mapping | Optimizer | type)
+
+
+def resolve_optimizers(spec: object, particles: int) -> tuple[Optimizer, ...]:
     """One optimizer per particle from one spec or K of them."""
-    if not isinstance(spec, str | Optimizer | Sequence):
+    if is_one_optimizer(spec):
+        return (OPTIMIZERS.make(spec),) * particles
+    if not isinstance(spec, Sequence):
         raise ConfigError(
             f"optimizer: got {spec!r}; allowed are {sorted(OPTIMIZERS)}, polytta.optim objects, or K of them."
         )
-    specs = [spec] * particles if isinstance(spec, str | Optimizer) else list(spec)
-    if len(specs) != particles:
+    if len(spec) != particles:
         raise ConfigError(
-            f"optimizer: got {len(specs)} for {particles} particles; allowed are one, or one per particle."
+            f"optimizer: got {len(spec)} for {particles} particles; allowed are one, or one per particle."
         )
-    return tuple(_resolve(one) for one in specs)
-
-
-def _resolve(spec: object) -> Optimizer:
-    if isinstance(spec, str) and spec in OPTIMIZERS:
-        return OPTIMIZERS[spec]()
-    if isinstance(spec, Optimizer):
-        spec.validate()
-        return spec
-    raise ConfigError(f"optimizer: got {spec!r}; allowed are {sorted(OPTIMIZERS)} or a polytta.optim object.")
+    return tuple(OPTIMIZERS.make(one) for one in spec)

@@ -1,6 +1,6 @@
 """K optimizers over one (K, P) tensor, moved in as few operations as there are different optimizers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -29,9 +29,9 @@ class PopulationOptimizer:
         return {**slots, "count": torch.zeros(theta.shape[0], 1, dtype=torch.int64, device=theta.device)}
 
     def step(
-        self, theta: Tensor, direction: Tensor, state: Slots, lr: Tensor, moves: Tensor, source: Tensor
+        self, theta: Tensor, direction: Tensor, state: Mapping[str, Tensor], lr: Tensor, source: Tensor
     ) -> tuple[Tensor, Slots]:
-        """Moves the rows marked in ``moves`` (K,), each by its ``lr`` (K,); the others keep everything as it was."""
+        """All rows moved, each by its ``lr`` (K,); whether a row may is decided elsewhere (``polytta.guard``)."""
         lr = lr.to(theta.dtype).unsqueeze(1)
         count = state["count"] + 1
         stepped = dict(state)
@@ -49,12 +49,7 @@ class PopulationOptimizer:
             for name, values in new.items():
                 stepped[name] = stepped[name].index_copy(0, index, values)
         stepped["count"] = count
-        finite = torch.stack([values.isfinite().all(dim=1) for values in (moved, *stepped.values())]).all(dim=0)
-        keep = (moves & finite).unsqueeze(1)
-        return (
-            torch.where(keep, moved, theta),
-            {name: torch.where(keep, values, state[name]) for name, values in stepped.items()},
-        )
+        return moved, stepped
 
     def _index(self, optimizer: Optimizer, device: torch.device) -> Tensor:
         """Rows of an optimizer; kept, because a graph under capture must not copy from the host."""
@@ -63,7 +58,7 @@ class PopulationOptimizer:
             self._indices[key] = torch.tensor(self.groups[optimizer], device=device)
         return self._indices[key]
 
-    def forget(self, state: Slots, rows: Tensor) -> Slots:
+    def forget(self, state: Mapping[str, Tensor], rows: Tensor) -> Slots:
         """Optimizer state of a fresh start for the rows marked in ``rows`` (K,)."""
         marked = rows.unsqueeze(1)
         return {name: torch.where(marked, torch.zeros_like(values), values) for name, values in state.items()}

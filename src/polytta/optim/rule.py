@@ -9,13 +9,6 @@ times a method's own factor at batch size 1 (SAR and DeYO double it). Found for 
 from math import inf
 
 from polytta.errors import ConfigError
-from polytta.network.norms import NormRecipe
-
-
-def family(recipes: list[NormRecipe]) -> str:
-    """ "transformer" when most adapted layers normalize the last dimension (token features), else "convolutional"."""
-    token_norms = sum(recipe.kind in ("layer", "rms") and not recipe.channel_first for recipe in recipes)
-    return "transformer" if 2 * token_norms > len(recipes) else "convolutional"
 
 
 def reference_lr(model_family: str, batch_size: int, single_image_factor: float) -> float:

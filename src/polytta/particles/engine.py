@@ -1,20 +1,29 @@
 """The role of an engine: push K particles through one frozen network."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from polytta.guard.outputs import raise_as_input_error, usable_logits
 from polytta.network.copies import share_structure
 from polytta.network.layout import Layout
 from polytta.network.norms import is_batch_norm
-from polytta.network.probe import Findings, check_output, model_errors_as_input_errors, plain_attention
-from polytta.particles.precision import Precision, arithmetic, entering, is_convolutional, prepare, rounding
+from polytta.particles.precision import (
+    Precision,
+    arithmetic,
+    entering,
+    is_convolutional,
+    plain_attention,
+    prepare,
+    rounding,
+)
+from polytta.particles.probe import Findings, probe
 from polytta.particles.slices import sliced
+from polytta.roles.objective import weighted_sums
 
 Statistics = Literal["batch", "source"]
 
@@ -34,10 +43,8 @@ class Engine(ABC):
     name: ClassVar[str]
     static_shapes: ClassVar[bool] = False
     """Whether every pass has the same shapes whatever was selected."""
-    captures: ClassVar[bool] = False
-    """Whether whole steps are recorded as CUDA graphs."""
-    replaces_all: ClassVar[bool] = False
-    """Whether norm layers that no particle adapts are replaced too."""
+    records: ClassVar[bool] = False
+    """Whether whole steps are recorded and replayed (``recorder``), which needs a CUDA device."""
 
     def __init__(
         self,
@@ -66,6 +73,25 @@ class Engine(ABC):
         self.uses_batch_statistics = bool(self.statistics_layers)
         self._set_up(statistics)
 
+    @classmethod
+    def examine(cls, network: nn.Module, sample: Tensor, layers: tuple[str, ...]) -> Findings:
+        """What the engine must know of a network before it can be made.
+
+        Args:
+            network: the source network in evaluation mode.
+            sample: one image, (1, ...).
+            layers: the norm layers to adapt.
+        """
+        return probe(network, sample, layers)
+
+    def recorder(self, step: Callable[..., Any]) -> Any:
+        """Something to call instead of ``step`` (see ``polytta.engine.session``); None for engines that only run it."""
+        return None
+
+    def weighted_sums(self, weights: Tensor, values: Tensor) -> Tensor:
+        """Σ_j w_ijb v_jb over particles (``polytta.roles.objective``)."""
+        return weighted_sums(weights, values)
+
     def _set_up(self, statistics: Statistics) -> None:
         """What an engine changes in its own copy of the network."""
 
@@ -88,9 +114,12 @@ class Engine(ABC):
 
     def _pass(self, theta: Tensor, x: Tensor, where: Tensor | None, *, twice: bool = False) -> Tensor:
         attention = sdpa_kernel([SDPBackend.MATH]) if twice else nullcontext()
-        with plain_attention(), attention, arithmetic(self.precision), model_errors_as_input_errors(x[0]):
-            out = self._run(theta, x, where, twice)
-        return out if out.dtype == torch.float64 else out.float()
+        try:
+            with plain_attention(), attention, arithmetic(self.precision):
+                return self._run(theta, x, where, twice)
+        except Exception as error:
+            raise_as_input_error(error, x[0])
+            raise
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Named tensors as one vector (P,), on the network's device; kept, since they are the same at every step."""
@@ -104,7 +133,11 @@ class Engine(ABC):
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor: ...
 
     def _forward(self, x: Tensor) -> Tensor:
-        return check_output(self.network(self._enter(x)), x.shape[0])
+        return usable_logits(self._call(x), x.shape[0])
+
+    def _call(self, x: Tensor) -> object:
+        """What the network returns."""
+        return self.network(self._enter(x))
 
     def _enter(self, x: Tensor) -> Tensor:
         """The images as the trunk wants them."""

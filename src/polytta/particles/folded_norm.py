@@ -1,74 +1,34 @@
 """Norm layers whose scale and shift depend on the particle a row belongs to."""
 
-from dataclasses import dataclass, field
-from weakref import ref
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.errors import InputError
-from polytta.network.probe import NormSite
-from polytta.network.replacement import StandIn
+from polytta.network.replacement import Replacement
+from polytta.particles.fold import CurrentFold, Fold
+from polytta.particles.probe import NormSite
 
 
-@dataclass
-class Fold:
-    """How the rows of the current pass belong to particles; all layers of a network read the same one.
-
-    Attributes:
-        particles: K.
-        counts: rows per particle when they differ, particle by particle; None means equally many.
-        partial: whether these are only the samples that a filter left over.
-        mask: (K, B), the samples that count for batch statistics; None means all.
-        marks: by number of images, what kernels need to know of the mask.
-        pending: outputs that may not have been computed yet.
-        twice: whether the pass will be differentiated twice.
-        affine: per layer the particles' (K, ...) weight and bias.
-    """
-
-    particles: int = 1
-    counts: tuple[int, ...] | None = None
-    partial: bool = False
-    mask: Tensor | None = None
-    marks: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    pending: list[ref[Tensor]] = field(default_factory=list)
-    twice: bool = False
-    affine: dict[str, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
-
-    def rows(self, values: Tensor, size: int) -> Tensor:
-        """(K, ...) per-particle values repeated for the ``size`` rows of a tensor."""
-        if self.counts is None:
-            each = size // self.particles
-            if each == 1:
-                return values
-            return values.unsqueeze(1).expand(-1, each, *values.shape[1:]).flatten(0, 1)
-        each = size // sum(self.counts)
-        repeats = torch.tensor([count * each for count in self.counts], device=values.device)
-        return values.repeat_interleave(repeats, dim=0, output_size=size)
-
-    def row_counts(self, size: int) -> list[int]:
-        """Rows of each particle in a tensor of ``size`` rows."""
-        if self.counts is None:
-            return [size // self.particles] * self.particles
-        return [count * (size // sum(self.counts)) for count in self.counts]
-
-
-class FoldedNorm(StandIn):
-    """Stands in for a norm layer.
+class FoldedNorm(Replacement):
+    """Takes the place of a norm layer.
 
     Args:
         inner: the layer replaced.
         site: what it computes and where its batch is.
-        fold: the pass under way.
-        name: the layer's key in ``fold.affine``; a layer without an entry uses its own affine for every particle.
+        current: the pass under way.
+        name: the layer's key in ``fold.affine``.
         batch_statistics: for BatchNorm, use the statistics of the particle's own rows.
     """
 
-    def __init__(self, inner: nn.Module, site: NormSite, fold: Fold, name: str, *, batch_statistics: bool) -> None:
+    def __init__(
+        self, inner: nn.Module, site: NormSite, current: CurrentFold, name: str, *, batch_statistics: bool
+    ) -> None:
         super().__init__(inner)
         self.site = site
-        self.fold = fold
+        # Not a submodule's affair, and shared by copies of the tree: see ``polytta.particles.fold``.
+        self.current = current
+        self.epsilon = site.recipe.epsilon
         self.name = name
         self.batch_statistics = batch_statistics
         self.called = False
@@ -90,7 +50,13 @@ class FoldedNorm(StandIn):
             out = self._layer(x, weight, bias)
         else:
             out = self._affine_rows(recipe.normalize(x), weight, bias)
-        return recipe.finish(out.to(entering))
+        out = out.to(entering)
+        return recipe.finish(out) if recipe.post else out
+
+    @property
+    def fold(self) -> Fold:
+        """The pass under way."""
+        return self.current.fold
 
     def _affine(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         if self.name in self.fold.affine:
@@ -127,7 +93,7 @@ class FoldedNorm(StandIn):
 
     def _layer(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         recipe = self.site.recipe
-        eps = recipe.epsilon
+        eps = self.epsilon
         parts = x.split(self.fold.row_counts(x.shape[0]))
         shifts = [None] * len(parts) if bias is None else bias.unbind()
         return torch.cat(
@@ -143,16 +109,16 @@ class FoldedNorm(StandIn):
         size, recipe = x.shape[0], self.site.recipe
         if torch.compiler.is_exporting():
             # A number of groups that depends on the batch would fix the batch size of an exported program.
-            eps = recipe.epsilon
+            eps = self.epsilon
             return self._affine_rows(F.group_norm(x, recipe.groups, None, None, eps), weight, bias)
         flat = x.reshape(1, size * x.shape[1], *x.shape[2:])
         scale = self.fold.rows(weight, size).reshape(-1)
         shift = None if bias is None else self.fold.rows(bias, size).reshape(-1)
-        eps = recipe.epsilon
+        eps = self.epsilon
         return F.group_norm(flat, size * recipe.groups, scale, shift, eps).reshape(x.shape)
 
     def _batch(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        eps = self.site.recipe.epsilon
+        eps = self.epsilon
         if not self.batch_statistics:
             mean, var = self.inner.running_mean, self.inner.running_var
             normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]

@@ -82,6 +82,17 @@ def arithmetic(precision: Precision) -> Iterator[None]:
             torch.backends.cudnn.allow_tf32 = convolutions
 
 
+@contextmanager
+def plain_attention() -> Iterator[None]:
+    """Torch's fused transformer inference path reads norm weights itself, past any replaced norm layer."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
 def _convolutions_use_tf32() -> bool:
     try:
         return torch.backends.cudnn.allow_tf32

@@ -1,7 +1,7 @@
 """What happened: the report of one step and the totals of a stream."""
 
-from polytta.report.ledger import Entry as Entry
 from polytta.report.ledger import Ledger as Ledger
+from polytta.report.ledger import StepEntry as StepEntry
 from polytta.report.ledger import pack as pack
 from polytta.report.step import StepReport as StepReport
 from polytta.report.step import Totals as Totals

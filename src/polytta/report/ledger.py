@@ -3,7 +3,7 @@
 Reading a number off a GPU waits for it, and a stream that waits at every step leaves the GPU idle in between.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,26 +11,28 @@ import torch
 from torch import Tensor
 
 from polytta.diversity import Diversifier
-from polytta.methods.base import Proposal
 from polytta.report.step import StepReport, Totals
+from polytta.roles import Lesson
 
 _MOST_PENDING = 256
 
 
-def pack(proposal: Proposal, moved: Tensor, forward_samples: Tensor, backward_samples: Tensor) -> Tensor:
+def pack(
+    moved: Tensor, losses: Tensor | None, lesson: Lesson, forward_samples: Tensor, backward_samples: Tensor
+) -> Tensor:
     """All numbers of a step as one float64 vector: losses, moves, resets, work done, counts of each filter."""
-    rows = moved.shape[0]
-    resets = torch.zeros_like(moved) if proposal.resets is None else proposal.resets
+    resets = torch.zeros_like(moved) if lesson.resets is None else lesson.resets
     parts = [moved, resets, forward_samples, backward_samples]
-    losses = moved.new_zeros(rows, dtype=torch.float64) if proposal.losses is None else proposal.losses
-    counts = [selection.counts for selection in proposal.selections]
+    if losses is None:
+        losses = moved.new_zeros(len(moved), dtype=torch.float64)
+    counts = [selection.counts for selection in lesson.selections]
     if counts:
         parts.append(torch.stack(counts).sum(dim=0).flatten())
     return torch.cat([losses.to(torch.float64), *[part.to(torch.float64) for part in parts]])
 
 
 @dataclass(frozen=True)
-class Entry:
+class StepEntry:
     """One step as it was left by the engine.
 
     Attributes:
@@ -51,7 +53,7 @@ class Entry:
     logits: Tensor | None
     theta: Tensor
     source: Tensor
-    measures: dict[str, Tensor]
+    measures: Mapping[str, Tensor]
 
 
 class Ledger:
@@ -68,15 +70,15 @@ class Ledger:
         self._filters, self._rows = tuple(filters), rows
         self._populations, self._diversifier = populations, diversifier
         self._totals = Totals()
-        self._pending: list[Entry] = []
-        self._last: Entry | StepReport | None = None
+        self._pending: list[StepEntry] = []
+        self._last: StepEntry | StepReport | None = None
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: StepEntry) -> None:
         """Writes down a step."""
         # Logits and parameters of older steps are not needed for the totals, and would pile up.
         # Not a slice of them either: an empty view keeps all of its storage.
         nothing = entry.theta.new_empty(0)
-        slim = Entry(entry.step, entry.samples, entry.rejected, entry.numbers, None, nothing, entry.source, {})
+        slim = StepEntry(entry.step, entry.samples, entry.rejected, entry.numbers, None, nothing, entry.source, {})
         self._pending.append(slim)
         self._last = entry
         if len(self._pending) >= _MOST_PENDING:
@@ -85,7 +87,7 @@ class Ledger:
     @property
     def last(self) -> StepReport | None:
         """The report of the last step."""
-        if isinstance(self._last, Entry):
+        if isinstance(self._last, StepEntry):
             numbers = None if self._last.numbers is None else self._last.numbers.tolist()
             self._last = self._report(self._last, numbers)
         return self._last
@@ -122,7 +124,7 @@ class Ledger:
             self._totals.add(self._report(entry, numbers))
         self._pending.clear()
 
-    def _report(self, entry: Entry, numbers: list[float] | None) -> StepReport:
+    def _report(self, entry: StepEntry, numbers: list[float] | None) -> StepReport:
         rows = self._rows
         values = numbers if numbers is not None else [0.0] * (5 + len(self._filters)) * rows
         loss, stepped, reset, forward, backward, *counts = (
@@ -145,7 +147,7 @@ class Ledger:
             theta=entry.theta,
             source=entry.source,
             diversifier=self._diversifier,
-            measures=entry.measures,
+            measures=dict(entry.measures),
             populations=self._populations,
         )
 

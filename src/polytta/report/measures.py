@@ -2,7 +2,6 @@
 
 from math import log
 
-import torch
 from torch import Tensor
 
 
@@ -22,13 +21,6 @@ def mean_off_diagonal(square: Tensor) -> float:
     if particles < 2:
         return 0.0
     return float((square.sum() - square.diagonal().sum()) / (particles * (particles - 1)))
-
-
-def disagreement(logits: Tensor) -> float:
-    """Share of (ordered pair, sample) in which two particles predict different classes."""
-    labels = logits.argmax(dim=-1)
-    different = (labels.unsqueeze(0) != labels.unsqueeze(1)).to(torch.float64).mean(dim=2)
-    return mean_off_diagonal(different)
 
 
 def mutual_information(logits: Tensor) -> Tensor:

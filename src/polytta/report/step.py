@@ -6,17 +6,17 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from polytta.diversity import Diversifier
-from polytta.methods.base import entropy
 from polytta.report.measures import (
-    disagreement,
     distance_to_source,
     mean_off_diagonal,
     mutual_information,
     pairwise_distances,
 )
+from polytta.roles.measures import disagreement, entropy
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class StepReport:
         """Share of samples on which two particles predict different classes, averaged over pairs."""
         if self.populations > 1:
             return self._mean_over_populations("disagreement")
-        return 0.0 if self.logits is None else disagreement(self.logits)
+        return 0.0 if self.logits is None else float(disagreement(self.logits).to(torch.float64).mean())
 
     @cached_property
     def mutual_information(self) -> float:

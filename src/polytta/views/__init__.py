@@ -1,65 +1,27 @@
-"""The input level: which versions of a batch particles learn from.
+"""The input level: versions of a batch to learn from (views), and the way each particle looks at it (lenses)."""
 
-With views V the loss of a particle is Σ_v ℓ(v(X); θ), each view forwarded, filtered and shuffled by itself (the paper's
-Aug rows use V = {x, horizontal flip, vertical flip}). The first view is the batch as it came.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
-
-import torch
-from torch import Tensor
-
-from polytta.errors import ConfigError
+from polytta.views.lenses import LENSES as LENSES
+from polytta.views.lenses import Lenses as Lenses
+from polytta.views.specs import plain_transforms as plain_transforms
+from polytta.views.specs import resolve_transforms
+from polytta.views.transforms import TRANSFORMS as TRANSFORMS
 from polytta.views.transforms import View as View
 from polytta.views.transforms import farther as farther
 from polytta.views.transforms import horizontal_flip as horizontal_flip
-from polytta.views.transforms import look, require_views, resolve
 from polytta.views.transforms import much_farther as much_farther
 from polytta.views.transforms import sharper as sharper
 from polytta.views.transforms import softer as softer
 from polytta.views.transforms import unchanged as unchanged
 from polytta.views.transforms import vertical_flip as vertical_flip
+from polytta.views.views import VIEWS as VIEWS
+from polytta.views.views import Views as Views
 
 
-@dataclass(frozen=True)
-class Views:
-    """Versions of a batch.
-
-    Attributes:
-        transforms: callables (B, ...) -> (B, ...).
-        predict: "first" answers with the prediction on the first view, "mean" with the mean over views.
-    """
-
-    transforms: tuple[View, ...] = (unchanged,)
-    predict: Literal["first", "mean"] = "first"
-
-    def validate(self) -> None:
-        """Raises ConfigError when there is nothing to see."""
-        require_views("views", self.transforms)
-        if self.predict not in ("first", "mean"):
-            raise ConfigError(f"views: predict={self.predict!r}; allowed are 'first' and 'mean'.")
-
-    def of(self, x: Tensor, *, to_predict: bool = False) -> list[Tensor]:
-        """All views of a batch, or only those that a prediction needs."""
-        wanted = self.transforms[:1] if to_predict and self.predict == "first" else self.transforms
-        return look("views", wanted, x)
-
-    def combine(self, logits: Sequence[Tensor]) -> Tensor:
-        """(K, B, C) logits to predict from, given those of all views."""
-        if self.predict == "first" or len(logits) == 1:
-            return logits[0]
-        return torch.stack([one.log_softmax(dim=-1) for one in logits]).logsumexp(dim=0)
+def resolve_views(spec: object) -> Views:
+    """Views from a name, callables, or an object."""
+    return resolve_transforms("views", spec, VIEWS, Views)
 
 
-VIEWS: dict[str, Views] = {
-    "none": Views(),
-    "flips": Views((unchanged, horizontal_flip, vertical_flip)),
-    "mirror": Views((unchanged, horizontal_flip), predict="mean"),
-}
-
-
-def resolve_views(spec: str | Sequence[View] | Views) -> Views:
-    """Views from a name, a list of callables, or an object."""
-    return resolve("views", spec, VIEWS, Views)
+def resolve_lenses(spec: object) -> Lenses:
+    """Lenses from a name, callables, or an object."""
+    return resolve_transforms("lenses", spec, LENSES, Lenses)

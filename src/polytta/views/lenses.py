@@ -8,20 +8,18 @@ look undoes. No single look is right for all of it, so every hypothesis keeps on
 every stream. Views (``polytta.views``) are another matter: versions of a batch that every particle learns from.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from polytta.views.specs import require_transforms
 from polytta.views.transforms import (
     View,
     farther,
     horizontal_flip,
-    look,
     much_farther,
-    require_views,
-    resolve,
+    seen_through,
     sharper,
     unchanged,
 )
@@ -39,7 +37,7 @@ class Lenses:
 
     def validate(self) -> None:
         """Raises ConfigError when there is nothing to see."""
-        require_views("lenses", self.transforms)
+        require_transforms("lenses", self.transforms)
 
     def of_particle(self, number: int) -> View:
         """The lens of a particle."""
@@ -51,7 +49,7 @@ class Lenses:
 
     def of(self, x: Tensor, particles: int) -> Tensor:
         """(K, B, ...) what each particle sees; without copying when all see the same."""
-        seen = look("lenses", self.transforms[:particles], x)
+        seen = seen_through("lenses", self.transforms[:particles], x)
         if len(seen) == 1:
             return seen[0].unsqueeze(0).expand(particles, *x.shape)
         return torch.stack([seen[number % len(seen)] for number in range(particles)])
@@ -62,8 +60,3 @@ LENSES: dict[str, Lenses] = {
     # The most useful first: three particles see as it is, from farther away and sharper.
     "optics": Lenses((unchanged, farther, sharper, horizontal_flip, much_farther)),
 }
-
-
-def resolve_lenses(spec: str | Sequence[View] | Lenses) -> Lenses:
-    """Lenses from a name, a list of callables, or an object."""
-    return resolve("lenses", spec, LENSES, Lenses)

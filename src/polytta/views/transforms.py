@@ -1,14 +1,13 @@
 """Ways to look at a batch of images: callables (B, ...) -> (B, ...) that treat every image alike."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from polytta.errors import ConfigError
-from polytta.guard import require_images
+from polytta.guard.images import require_images
 
 View = Callable[[Tensor], Tensor]
 
@@ -63,46 +62,18 @@ def sharper(x: Tensor) -> Tensor:
     return 2 * x - softer(x)
 
 
-def require_views(argument: str, transforms: Sequence[object]) -> None:
-    """Raises ConfigError when there is nothing to see."""
-    if not transforms or not all(callable(one) for one in transforms):
-        raise ConfigError(f"{argument}: got {transforms!r}; allowed is at least one callable.")
+TRANSFORMS: dict[str, View] = {
+    transform.__name__: transform
+    for transform in (unchanged, horizontal_flip, vertical_flip, farther, much_farther, softer, sharper)
+}
 
 
-Chosen = TypeVar("Chosen", bound="Looks")
-
-
-class Looks(Protocol):
-    """What holds transforms and can say whether they make sense."""
-
-    def __init__(self, transforms: tuple[View, ...]) -> None: ...
-
-    def validate(self) -> None:
-        """Raises ConfigError when they do not."""
-
-
-def resolve(
-    argument: str, spec: str | Sequence[View] | Chosen, known: Mapping[str, Chosen], kind: type[Chosen]
-) -> Chosen:
-    """Transforms from a name, a list of callables, or an object of that kind."""
-    if isinstance(spec, kind):
-        resolved = spec
-    elif isinstance(spec, str) and spec in known:
-        resolved = known[spec]
-    elif isinstance(spec, Sequence) and not isinstance(spec, str):
-        resolved = kind(tuple(spec))
-    else:
-        raise ConfigError(
-            f"{argument}: got {spec!r}; allowed are {sorted(known)}, callables, or {kind.__module__}.{kind.__name__}."
-        )
-    resolved.validate()
-    return resolved
-
-
-def look(argument: str, transforms: Sequence[View], x: Tensor) -> list[Tensor]:
+def seen_through(argument: str, transforms: Sequence[View], x: Tensor) -> list[Tensor]:
     """The batch through every one of them."""
     seen = [transform(x) for transform in transforms]
     for transform, image in zip(transforms, seen, strict=True):
+        if image is x:
+            continue
         if not isinstance(image, Tensor):
             raise ConfigError(f"{argument}: {transform!r} returns a {type(image).__name__}; allowed is a tensor.")
         if image.shape != x.shape:

@@ -12,7 +12,7 @@ import polytta
 from polytta.gpu import kernels
 from polytta.gpu.pooling import FusedMaxPool
 from polytta.gpu.shortcut import Shortcut
-from polytta.network.probe import probe
+from polytta.particles.probe import probe
 from polytta.particles import GraphEngine, StaticFoldedEngine
 
 pytestmark = needs_kernels
@@ -96,8 +96,8 @@ class ReadTwice(nn.Module):
         return self.head((F.relu(out) + self.pool(out) + self.norm2(out).tanh()).mean(dim=(2, 3)))
 
 
-@pytest.mark.parametrize("waits", [False, True])
-def test_gradients_of_all_readers_arrive(waits: bool) -> None:
+@pytest.mark.parametrize("defers", [False, True])
+def test_gradients_of_all_readers_arrive(defers: bool) -> None:
     model = ReadTwice().to(DEVICE).to(memory_format=torch.channels_last).eval()
     x = torch.randn(1, 2, 3, 12, 12, generator=torch.Generator().manual_seed(1)).to(DEVICE)
     adapted = polytta.adapt(model, "tent", engine="static", lr=0.0)
@@ -110,7 +110,7 @@ def test_gradients_of_all_readers_arrive(waits: bool) -> None:
     for engine in (GraphEngine, StaticFoldedEngine):
         made = engine(adapted.source_network, adapted.layout, findings, "batch")
         for norm in made.stand_ins if engine is GraphEngine else ():
-            norm.waits = waits  # as if the trial had let it
+            norm.defers = defers  # as if the trial had let it
         logits = made.logits(theta, images)
         results.append((logits.detach(), *torch.autograd.grad(logits.square().sum(), (theta, images))))
     for got, expected in zip(*results, strict=True):
@@ -128,7 +128,7 @@ def test_two_branches_of_an_output_come_back_apart() -> None:
     for apart in (True, False):
         leaf = x.detach().requires_grad_()
         out = kernels.channel_norm(leaf, weight, None, groups=2, eps=1e-5, relu=True, skip=branch)
-        other = out.twin[0] if apart else out  # type: ignore[attr-defined]
+        other = out.second_output[0] if apart else out  # type: ignore[attr-defined]
         assert torch.equal(other, out)
         gradients.append(torch.autograd.grad((3 * out).sum() + (other * other).sum(), leaf)[0])
     assert torch.allclose(*gradients, atol=1e-5)
@@ -136,7 +136,7 @@ def test_two_branches_of_an_output_come_back_apart() -> None:
 
 @pytest.mark.parametrize("shape", [(4, 8, 7, 6), (4, 8, 6, 7), (2, 8, 65, 64)])
 @pytest.mark.parametrize("groups", [2, None])
-@pytest.mark.parametrize("read", ["out thin", "thin", "out twin thin", "twin thin"])
+@pytest.mark.parametrize("read", ["out strided", "strided_output", "out second strided", "second strided"])
 def test_every_other_pixel_comes_back_apart(shape: tuple[int, ...], groups: int | None, read: str) -> None:
     generator = torch.Generator().manual_seed(0)
     x, branch = (
@@ -148,9 +148,9 @@ def test_every_other_pixel_comes_back_apart(shape: tuple[int, ...], groups: int 
     for apart in (True, False):
         leaves = [tensor.detach().requires_grad_() for tensor in (x, branch)]
         out = kernels.channel_norm(leaves[0], weight, None, groups=groups, eps=1e-5, relu=True, skip=leaves[1])
-        seen = {"out": out, "twin": out, "thin": out[:, :, ::2, ::2]}
+        seen = {"out": out, "second_output": out, "strided_output": out[:, :, ::2, ::2]}
         if apart:
-            seen |= {"twin": out.twin[0], "thin": out.thin}  # type: ignore[attr-defined]
+            seen |= {"second_output": out.second_output[0], "strided_output": out.strided_output}  # type: ignore[attr-defined]
         loss = sum(power * seen[name].pow(power).sum() for power, name in enumerate(read.split(), 1))
         gradients.append(torch.autograd.grad(loss, leaves))
     for got, expected in zip(*gradients, strict=True):

@@ -82,9 +82,9 @@ def _sums(
 
 @triton.jit
 def _slope_sums(
-    x, dy, twin, signs, dskip, unit, first, last, size, pixels, wide, channel, exists, block, centre, scale, w, b,
+    x, dy, second, signs, dskip, unit, first, last, size, pixels, wide, channel, exists, block, centre, scale, w, b,
     C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, MB: tl.constexpr,
-    RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, SECOND: tl.constexpr,
 ):  # fmt: skip
     """Over pixels first..last of a unit: sums of ∂y x̂ and of ∂y, still to be added along the tile."""
     dw = tl.zeros([MB, NG * CP], tl.float32)
@@ -96,8 +96,8 @@ def _slope_sums(
         seen = inside[:, None] & exists[None, :]
         normal = times(minus(load_tile(x + start * C, row, channel, seen, C), centre, NG, CP), scale, NG, CP)
         slope = slope_of(
-            dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
-            C, CG, CP, NG, RELU, SKIP, TWIN,
+            dy, second, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
+            C, CG, CP, NG, RELU, SKIP, SECOND,
         )  # fmt: skip
         dw += slope * normal
         db += slope
@@ -163,10 +163,10 @@ def forward_kernel(
 
 @triton.jit(do_not_specialize=GENERAL)
 def slope_sum_kernel(
-    x, dy, twin, signs, dskip, weight, bias, mean, rstd, parts, units, size, pixels, wide,
+    x, dy, second, signs, dskip, weight, bias, mean, rstd, parts, units, size, pixels, wide,
     splits, units_each, weight_stride, bias_stride, chunks,
     CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
-    RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr, HAS_BIAS: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, SECOND: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
     """Sums of the slopes of one part of a unit."""
     C = chunks * CM
@@ -177,18 +177,18 @@ def slope_sum_kernel(
     each = tl.cdiv(size, splits)
     last = tl.minimum((part + 1) * each, size)
     dw, db = _slope_sums(
-        x, dy, twin, signs, dskip, unit, part * each, last, size, pixels, wide, channel, exists, block,
-        centre, scale, w, b, C, CG, CP, NG, MB, RELU, SKIP, TWIN,
+        x, dy, second, signs, dskip, unit, part * each, last, size, pixels, wide, channel, exists, block,
+        centre, scale, w, b, C, CG, CP, NG, MB, RELU, SKIP, SECOND,
     )  # fmt: skip
     _store_part(parts, unit, units, part, splits, channel, exists, dw, db, C)
 
 
 @triton.jit(do_not_specialize=GENERAL)
 def backward_kernel(
-    x, dy, twin, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, parts, totals, units, size, pixels, wide,
+    x, dy, second, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, parts, totals, units, size, pixels, wide,
     splits, units_each, weight_stride, bias_stride, chunks,
     CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
-    FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
+    FIRST: tl.constexpr, RELU: tl.constexpr, SKIP: tl.constexpr, SECOND: tl.constexpr,
     HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Sums of the slopes of a unit, then one part's ∂x."""
@@ -199,8 +199,8 @@ def backward_kernel(
     w, b = affine_of(weight, bias, unit // units_each, weight_stride, bias_stride, channel, exists, HAS_BIAS)
     if FIRST:
         dw, db = _slope_sums(
-            x, dy, twin, signs, dskip, unit, 0, size, size, pixels, wide, channel, exists, block,
-            centre, scale, w, b, C, CG, CP, NG, MB, RELU, SKIP, TWIN,
+            x, dy, second, signs, dskip, unit, 0, size, size, pixels, wide, channel, exists, block,
+            centre, scale, w, b, C, CG, CP, NG, MB, RELU, SKIP, SECOND,
         )  # fmt: skip
         # What this program has just stored for the residual branch, it reads below.
         tl.debug_barrier()
@@ -223,8 +223,8 @@ def backward_kernel(
         seen = inside[:, None] & exists[None, :]
         normal = times(minus(load_tile(x + start * C, row, channel, seen, C), centre, NG, CP), scale, NG, CP)
         slope = slope_of(
-            slopes, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
-            C, CG, CP, NG, RELU=RELU and not SKIP, SKIP=False, TWIN=False,
+            slopes, second, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
+            C, CG, CP, NG, RELU=RELU and not SKIP, SKIP=False, SECOND=False,
         )  # fmt: skip
         through_statistics = minus(times(normal, along, NG, CP), -flat, NG, CP)
         if MASKED:

@@ -65,10 +65,10 @@ def whole_forward_kernel(
 
 @triton.jit(do_not_specialize=GENERAL)
 def whole_backward_kernel(
-    x, dy, twin, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, totals, units, size, pixels, wide,
+    x, dy, second, signs, dskip, dx, mask, counts, weight, bias, mean, rstd, totals, units, size, pixels, wide,
     units_each, weight_stride, bias_stride, chunks,
     CM: tl.constexpr, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr, V: tl.constexpr, MB: tl.constexpr,
-    RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, SECOND: tl.constexpr, HAS_BIAS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Sums of the slopes of a unit, and its ∂x."""
     C = chunks * CM
@@ -83,8 +83,8 @@ def whole_backward_kernel(
     value = load_tile(x + start * C, row, channel, seen, C)
     normal = tl.where(seen, times(minus(value, centre, NG, CP), scale, NG, CP), 0.0)
     slope = slope_of(
-        dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
-        C, CG, CP, NG, RELU, SKIP, TWIN,
+        dy, second, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
+        C, CG, CP, NG, RELU, SKIP, SECOND,
     )  # fmt: skip
     count = size * CG * 1.0
     if MASKED:

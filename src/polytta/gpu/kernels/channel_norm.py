@@ -22,7 +22,7 @@ from torch import Tensor
 
 from polytta.gpu.kernels.channel_kernels import backward_kernel, forward_kernel, slope_sum_kernel, sum_kernel
 from polytta.gpu.kernels.channel_kernels_whole import whole_backward_kernel, whole_forward_kernel
-from polytta.gpu.kernels.channel_tiles import THIN, WHOLE_TWIN, WITHIN_TWO
+from polytta.gpu.kernels.channel_tiles import STRIDED, WHOLE_SECOND, WITHIN_TWO
 from polytta.gpu.kernels.layout import channels_last
 
 ENOUGH = 528
@@ -183,20 +183,20 @@ class _ChannelNorm(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(
-        ctx: Any, dy: Tensor | None, twin: Tensor | None = None, thin: Tensor | None = None
+        ctx: Any, dy: Tensor | None, second: Tensor | None = None, strided: Tensor | None = None
     ) -> tuple[Tensor | None, ...]:
         x, weight, bias, signs, mask, counts, mean, rstd = ctx.saved_tensors
         plan = _Plan.of(x, ctx.units, ctx.together, forward=False, branch=signs is not None)
-        given = [channels_last(slope) for slope in (dy, twin) if slope is not None]
-        if thin is not None:
+        given = [channels_last(slope) for slope in (dy, second) if slope is not None]
+        if strided is not None:
             # The kernels read two: one that is of all pixels, and this.
-            given = [sum(given[1:], given[0]) if given else torch.zeros_like(x), channels_last(thin)]
+            given = [sum(given[1:], given[0]) if given else torch.zeros_like(x), channels_last(strided)]
         if not given:
             return (None,) * 10
         dx: Tensor | None = torch.empty_like(x)
         dskip = None if signs is None else torch.empty_like(x)
-        apart = 0 if len(given) == 1 else (WHOLE_TWIN if thin is None else THIN).value
-        flags = {"RELU": ctx.relu, "SKIP": signs is not None, "TWIN": apart, "HAS_BIAS": bias is not None}
+        apart = 0 if len(given) == 1 else (WHOLE_SECOND if strided is None else STRIDED).value
+        flags = {"RELU": ctx.relu, "SKIP": signs is not None, "SECOND": apart, "HAS_BIAS": bias is not None}
         marks, numbers = (x, x) if mask is None else (mask, counts)
         affine = (plan.units // weight.shape[0], *_strides(weight, bias), plan.chunks)
         statistics = (*_pointers(weight, bias), mean, rstd)
@@ -255,18 +255,19 @@ def channel_norm(
         marks: what ``marked`` says of the images that count for BatchNorm's statistics; None means all.
 
     Returns:
-        The output. With a residual branch it has an attribute ``twin``: the same values, apart for autograd, and the
-        version of the output that they are the twin of; and ``thin``, every other pixel in both directions, also apart.
+        The output. With a residual branch it has an attribute ``second_output``: the same values, apart for autograd,
+        and the version of the output that they repeat; and ``strided_output``, every other pixel in both directions,
+        also apart.
     """
     units, together = (weight.shape[0], 1) if groups is None else (x.shape[0], x.shape[1] // groups)
     mask, counts = (None, None) if marks is None else marks
     out = _ChannelNorm.apply(x, weight, bias, skip, mask, counts, units, together, eps, relu)
     if skip is None:
         return out
-    # Who adds the output to another branch takes the twin: what comes back from there need not be added to what comes
-    # back from elsewhere before the kernels read it. Writing to the output later would leave the twin behind.
-    out[0].twin = (out[1], None if out[0].is_inference() else out[0]._version)
-    out[0].thin = out[2]
+    # Who adds the output to another branch takes the second output: what comes back from there need not be added to
+    # what comes back from elsewhere before the kernels read it. Writing to the output later leaves the second behind.
+    out[0].second_output = (out[1], None if out[0].is_inference() else out[0]._version)
+    out[0].strided_output = out[2]
     return out[0]
 
 

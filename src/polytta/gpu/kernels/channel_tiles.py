@@ -18,8 +18,8 @@ GENERAL = [
 """Arguments whose values no kernel is compiled anew for: a network has many layers, and compiling takes its time."""
 WITHIN_TWO = tl.constexpr(2)
 """Value of MASKED for tiles no larger than an image."""
-WHOLE_TWIN, THIN = tl.constexpr(1), tl.constexpr(2)
-"""Values of TWIN: what comes back apart is of all pixels, or of every other one in both directions."""
+WHOLE_SECOND, STRIDED = tl.constexpr(1), tl.constexpr(2)
+"""Values of SECOND: what comes back apart is of all pixels, or of every other one in both directions."""
 
 
 @triton.jit
@@ -168,27 +168,27 @@ def activated(
 
 
 @triton.jit
-def twin_tile(twin, start, row, channel, seen, pixels, wide, C, TWIN: tl.constexpr):
+def second_tile(second, start, row, channel, seen, pixels, wide, C, SECOND: tl.constexpr):
     """∂y that comes back apart: of all pixels, or of every other one of every other line."""
-    if TWIN == THIN:
+    if SECOND == STRIDED:
         line, column = row % pixels // wide, row % pixels % wide
         pixels_left, wide_left = (pixels // wide + 1) // 2 * ((wide + 1) // 2), (wide + 1) // 2
         seen = seen & ((line % 2 == 0) & (column % 2 == 0))[:, None]
         start = start // pixels * pixels_left
         row = row // pixels * pixels_left + line // 2 * wide_left + column // 2
-    return load_tile(twin + start * C, row, channel, seen, C)
+    return load_tile(second + start * C, row, channel, seen, C)
 
 
 @triton.jit
 def slope_of(
-    dy, twin, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
+    dy, second, signs, dskip, start, row, inside, channel, seen, block, normal, w, b, pixels, wide,
     C, CG: tl.constexpr, CP: tl.constexpr, NG: tl.constexpr,
-    RELU: tl.constexpr, SKIP: tl.constexpr, TWIN: tl.constexpr,
+    RELU: tl.constexpr, SKIP: tl.constexpr, SECOND: tl.constexpr,
 ):  # fmt: skip
     """∂ of the affine's output: ∂y, 0 where the activation was off; the residual branch gets the same."""
     slope = load_tile(dy + start * C, row, channel, seen, C)
-    if TWIN:
-        slope += twin_tile(twin, start, row, channel, seen, pixels, wide, C, TWIN)
+    if SECOND:
+        slope += second_tile(second, start, row, channel, seen, pixels, wide, C, SECOND)
     if SKIP:
         place, there = signs_of(signs, start + row, block, C, CG, CP, NG)
         slope = tl.where(unpack(tl.load(place, mask=inside[:, None] & there, other=0)), slope, 0.0)

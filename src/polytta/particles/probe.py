@@ -6,16 +6,16 @@ batch dimension is the one that grew, and the rows of the shared images must be 
 mixes or permutes samples, and is refused.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from polytta.errors import InputError, ModelError
-from polytta.gpu.deferred import layers_that_may_wait
+from polytta.errors import ModelError
+from polytta.guard.outputs import check_output, model_errors_as_input_errors
 from polytta.network.norms import NormRecipe, is_batch_norm, is_norm, recognise
+from polytta.particles.precision import plain_attention
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,16 @@ class Findings:
     Attributes:
         sites: the norm layers.
         num_classes: C.
-        before_relu: the norm layers that may wait for the ReLU that follows them.
     """
 
     sites: dict[str, NormSite]
     num_classes: int
-    before_relu: frozenset[str] = frozenset()
 
-
-@contextmanager
-def plain_attention() -> Iterator[None]:
-    """Torch's fused transformer inference path reads norm weights itself, past any replaced norm layer."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
+    def family(self, layers: Sequence[str]) -> str:
+        """Of a network: "transformer" when most of these layers normalize token features, else "convolutional"."""
+        recipes = [self.sites[layer].recipe for layer in layers]
+        token_norms = sum(recipe.kind in ("layer", "rms") and not recipe.channel_first for recipe in recipes)
+        return "transformer" if 2 * token_norms > len(recipes) else "convolutional"
 
 
 def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, everything: bool = False) -> Findings:
@@ -59,16 +52,14 @@ def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, every
         network: the source network in evaluation mode.
         sample: one image, (1, ...).
         adapted: the layers to adapt, which must be called and understood, as must all BatchNorm layers.
-        everything: whether to describe the other norm layers too, as far as they are understood, and to look for
-            the ReLUs that follow.
+        everything: whether to describe the other norm layers too, as far as they are understood.
     """
     norms = tuple(name for name, module in network.named_modules() if is_norm(module))
     batch_norms = tuple(name for name in norms if is_batch_norm(network.get_submodule(name)))
     needed = (*adapted, *batch_norms)
     layers = tuple(dict.fromkeys((*needed, *(norms if everything else ()))))
-    noise = torch.randn((2, *sample.shape[1:]), generator=torch.Generator().manual_seed(0)).to(sample)
-    three = torch.cat([sample, noise])
-    two = torch.cat([sample, noise[1:]])
+    three = probing_batch(sample)
+    two = three[[0, 2]]
     calls_three, classes = _record(network, three, layers)
     calls_two, _ = _record(network, two, layers)
     mixing = any(is_batch_norm(m) and getattr(m, "running_mean", None) is None for m in network.modules())
@@ -95,32 +86,13 @@ def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, every
             )
         if usable:
             sites[name] = usable[0]
-    waiting = layers_that_may_wait(network, tuple(sites), three) if everything else frozenset()
-    return Findings(sites, classes, waiting)
+    return Findings(sites, classes)
 
 
-def check_output(output: object, batch: int) -> Tensor:
-    """The model's output if it is (B, C) logits."""
-    got = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-    if not isinstance(output, Tensor) or output.dim() != 2 or output.shape[0] != batch:
-        raise ModelError(f"model: its output for {batch} images is {got}; allowed is a (B, C) tensor of logits.")
-    if output.shape[1] < 2 or not output.is_floating_point():
-        raise ModelError(f"model: its output is {got} of {output.dtype}; allowed are >= 2 floating-point class logits.")
-    return output
-
-
-@contextmanager
-def model_errors_as_input_errors(x: Tensor) -> Iterator[None]:
-    """What a model says about a shape it cannot take is the user's to hear, in one sentence."""
-    try:
-        yield
-    except (InputError, ModelError, torch.OutOfMemoryError):
-        raise
-    except (RuntimeError, ValueError, IndexError, TypeError, AssertionError) as error:
-        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(
-            f"x: the model cannot take images of shape {tuple(x.shape[1:])} and {x.dtype}; it said: {said}"
-        ) from error
+def probing_batch(sample: Tensor) -> Tensor:
+    """Three images: a real one (1, ...), and two of noise."""
+    noise = torch.randn((2, *sample.shape[1:]), generator=torch.Generator().manual_seed(0)).to(sample)
+    return torch.cat([sample, noise])
 
 
 @torch.no_grad()

@@ -1,0 +1,113 @@
+"""One batch at work: the passes over it, and the counts of what they cost. What methods know as their context."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from polytta.engine.parts import Parts
+from polytta.particles import Engine
+from polytta.roles import Noise, Pass
+
+
+class BatchContext:
+    """Implements ``polytta.roles.Context``.
+
+    Args:
+        engine: runs the passes.
+        parts: method, diversifier and what else is fixed.
+        theta: (G·K, P) particles, population by population.
+        x: (G, B, ...) usable images, one batch per population.
+        index: () number of the step in the stream; random numbers depend on it alone, so a resumed stream draws the
+            same.
+        learns: whether this step may learn, or only predicts.
+    """
+
+    def __init__(
+        self, engine: Engine, parts: Parts, theta: Tensor, x: Tensor, index: Tensor, *, learns: bool = True
+    ) -> None:
+        self.engine = engine
+        self.parts = parts
+        self.learns = learns and parts.method.adapts
+        self.theta = theta.detach().requires_grad_(self.learns)
+        self.source = parts.source
+        self.x = x
+        self.index = index
+        self.particles = theta.shape[0]
+        self.num_classes = engine.findings.num_classes
+        self.log_classes = math.log(self.num_classes)
+        self.forward_samples = torch.zeros(self.particles, dtype=torch.int64, device=theta.device)
+        self.backward_samples = torch.zeros_like(self.forward_samples)
+
+    @property
+    def network(self) -> nn.Module:
+        """The frozen source network."""
+        return self.parts.network
+
+    def passes(self) -> list[Pass]:
+        """One differentiable pass per view; only the views a prediction needs when nothing is to be learnt."""
+        seen = self.parts.seen(self.x, self.particles, to_predict=not self.learns)
+        return [self._run(self.theta, self._leaf(images), None, view) for view, images in enumerate(seen)]
+
+    def prediction(self, passes: Sequence[Pass]) -> Tensor:
+        """(G·K, B, C) logits that the answer is made from."""
+        return self.parts.views.combine([made.logits.detach() for made in passes])
+
+    def forward(
+        self,
+        near: Pass,
+        *,
+        x: Tensor | None = None,
+        where: Tensor | None = None,
+        theta: Tensor | None = None,
+        statistics_of_all: bool = False,
+        grad: bool = False,
+    ) -> Pass:
+        """Another pass like ``near``."""
+        if statistics_of_all and self.engine.uses_batch_statistics:
+            where = None
+        if grad and where is not None:
+            where = self._with_partners(where)
+        images = near.x if x is None else self._leaf(x) if grad else x
+        with torch.set_grad_enabled(grad):
+            return self._run(near.theta if theta is None else theta, images, where, near.view)
+
+    def again(self, near: Pass, x: Tensor, needed: Tensor) -> Pass:
+        """A pass like ``near`` over other images, for at least the pairs marked, to be differentiated by parameters."""
+        # Fewer rows would change batch statistics, so those see again what they saw.
+        where = near.where if self.engine.uses_batch_statistics else needed
+        self.backward_samples = self.backward_samples + needed.sum(dim=1)
+        if where is not None:
+            where = self._with_partners(where)
+        with torch.enable_grad():
+            return self._run(near.theta, x, where, near.view)
+
+    def noise(self, view: int) -> Noise:
+        """The particles' random numbers for this step and view."""
+        return Noise(self.parts.noise_keys[view], self.index)
+
+    def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        """Tensors named like the model's parameters as one vector (P,)."""
+        return self.engine.flatten(tensors)
+
+    def _leaf(self, images: Tensor) -> Tensor:
+        """Images that a diversifier can differentiate by, where it wants to."""
+        if not (self.learns and self.parts.diversifier.needs_input_gradient):
+            return images
+        return images.detach().clone().requires_grad_()
+
+    def _with_partners(self, where: Tensor) -> Tensor | None:
+        """A pass that is learnt from must also hold what the diversifier compares it with."""
+        compared = self.parts.diversifier.compares_predictions_on
+        if compared == "all":
+            return None
+        if compared == "nothing":
+            return where
+        grouped = where.unflatten(0, (self.parts.populations, -1))
+        return grouped.any(dim=1, keepdim=True).expand_as(grouped).flatten(0, 1)
+
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int) -> Pass:
+        self.forward_samples = self.forward_samples + (x.shape[1] if where is None else where.sum(dim=1))
+        twice = self.learns and self.parts.diversifier.differentiates_twice(x)
+        return Pass(theta, x, self.engine.logits(theta, x, where, twice=twice), where, view)

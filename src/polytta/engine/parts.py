@@ -1,0 +1,70 @@
+"""The parts that a step joins, the same from batch to batch."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from polytta.aggregate import Aggregate
+from polytta.diversity import Diversifier
+from polytta.methods import Method
+from polytta.optim import PopulationOptimizer
+from polytta.roles.noise import keys
+from polytta.settings import Config
+from polytta.views import Lenses, Views
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a step is made of, besides an engine.
+
+    Attributes:
+        method: the base method.
+        diversifier: how particles interact.
+        optimizer: how they move.
+        views: versions of the batch to learn from.
+        lenses: how each particle looks at them.
+        aggregate: how they answer.
+        literal: whether directions carry the paper's factor 1/K.
+        populations: G.
+        noise_keys: (views, G·K) keys of the random numbers.
+        source: (P,) source parameters.
+        network: the frozen source network.
+    """
+
+    method: Method
+    diversifier: Diversifier
+    optimizer: PopulationOptimizer
+    views: Views
+    lenses: Lenses
+    aggregate: Aggregate
+    literal: bool
+    populations: int
+    noise_keys: Tensor
+    source: Tensor
+    network: nn.Module
+
+    @classmethod
+    def of(cls, config: Config, optimizer: PopulationOptimizer, source: Tensor, network: nn.Module) -> "Parts":
+        """The parts of an adapter."""
+        return cls(
+            method=config.method,
+            diversifier=config.diversity,
+            optimizer=optimizer,
+            views=config.views,
+            lenses=config.lenses,
+            aggregate=config.aggregate,
+            literal=config.settings.objective == "literal",
+            populations=config.populations,
+            noise_keys=keys(config.noise_owners, len(config.views.transforms), source.device),
+            source=source,
+            network=network,
+        )
+
+    def seen(self, x: Tensor, particles: int, *, to_predict: bool) -> list[Tensor]:
+        """(G·K, B, ...) what particles see of batches (G, B, ...), for every view or for those a prediction needs."""
+        populations, batch = x.shape[:2]
+        found = []
+        for images in self.views.of(x.flatten(0, 1), to_predict=to_predict):
+            looked = self.lenses.of(images, particles // populations)
+            found.append(looked.unflatten(1, (populations, batch)).transpose(0, 1).flatten(0, 1))
+        return found

@@ -1,0 +1,269 @@
+"""A population on its way through a stream: takes batches in, keeps the state, writes down what happened."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from polytta.aggregate import evidence
+from polytta.engine.parts import Parts
+from polytta.engine.start import Start
+from polytta.engine.state import PopulationState
+from polytta.engine.step import Step, StepResult
+from polytta.errors import ModelError
+from polytta.guard import IdenticalParticles, Screened, admit, screen
+from polytta.guard.identical import AFTER
+from polytta.guard.outputs import model_errors_as_input_errors, usable_logits
+from polytta.network.copies import share_structure
+from polytta.network.layout import Layout
+from polytta.optim import PopulationOptimizer
+from polytta.particles import FoldedEngine, choose_engine
+from polytta.particles.probe import Findings
+from polytta.report import Ledger, StepEntry
+from polytta.settings import Config
+from polytta.settings.config import Rates
+from polytta.settings.settings import Settings
+
+Recorded = Callable[[PopulationState, Tensor], StepResult | None]
+"""A step that is replayed; None when the batch turned out to hold values nothing should be learnt from."""
+
+
+class Session:
+    """Everything an adapter has.
+
+    Args:
+        model: the source model; never changed.
+        config: what to do.
+    """
+
+    def __init__(self, model: nn.Module, config: Config) -> None:
+        self.config = config
+        self.network = share_structure(model)
+        self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
+        self.findings: Findings | None = None
+        self._locate_parameters()
+        with torch.inference_mode(False):
+            self.begin(config.settings.num_classes or 0)
+
+    def _locate_parameters(self) -> None:
+        """Reads off where the adapted parameters lie and what they are; steps made before are of other tensors."""
+        self.layout = Layout.of(self.network, self.config.layers)
+        parameters = {slot.name: self.network.get_parameter(slot.name) for slot in self.layout.slots}
+        with torch.inference_mode(False):
+            self.source = self.layout.flatten(parameters)
+        self._step: Step | None = None
+        self._recorded: Recorded | None = None
+
+    # ------------------------------------------------------------------ the state
+
+    def begin(self, num_classes: int, rates: Tensor | None = None) -> None:
+        """Starts from the source model; learning rates that are known already may be kept."""
+        self.state = self._first_state(num_classes, rates)
+        self.rates_origin = (
+            "reference rule, at the first batch" if self.config.rates is None else self.config.rates.origin
+        )
+        self._restart_records()
+
+    def resume(self, state: PopulationState) -> None:
+        """Goes on from a state."""
+        self.state = state
+        self._restart_records()
+
+    def _restart_records(self) -> None:
+        config = self.config
+        self.steps = int(self.state.step)
+        self.ledger = Ledger(config.method.filters, config.rows, config.populations, config.diversity)
+        self._identical = IdenticalParticles()
+        self._knows_stream = False
+
+    def _first_state(self, num_classes: int, rates: Tensor | None = None) -> PopulationState:
+        theta = self.source.expand(self.config.rows, -1).clone()
+        known = (torch.nan,) * self.config.rows if self.config.rates is None else self.config.rates.values
+        if rates is None:
+            rates = torch.tensor(known, dtype=torch.float64, device=theta.device)
+        step = torch.zeros((), dtype=torch.int64, device=theta.device)
+        state = PopulationState(theta, rates, step, self.optimizer.init(theta))
+        return self._with_classes(state, num_classes) if num_classes else state
+
+    def _with_classes(self, state: PopulationState, num_classes: int) -> PopulationState:
+        start = Start(self.config.rows, num_classes, state.theta, self.source, self.network)
+        memory = {name: value.detach() for name, value in self.config.method.init(start).items()}
+        return replace(state, method=memory, evidence=evidence.begin(self.config.rows, num_classes, state.theta))
+
+    def expected_state(self, num_classes: int) -> PopulationState:
+        """A state of the names and shapes that one of that many classes has; 0 is one before the first batch."""
+        return self._first_state(num_classes)
+
+    def reset(self) -> None:
+        """Returns to the source model and forgets everything learnt; learning rates stay as they were found."""
+        with torch.inference_mode(False):
+            origin = self.rates_origin
+            self.begin(self.state.num_classes, self.state.learning_rates)
+            self.rates_origin = origin
+
+    @property
+    def settings(self) -> Settings:
+        """All options as they stand, with what the first batch has decided."""
+        state = self.state
+        rates = tuple(state.learning_rates.tolist()) if state.has_rates else None
+        return replace(self.config.settings, lr=rates, num_classes=state.num_classes or None)
+
+    # ------------------------------------------------------------------ a batch
+
+    def learn(self, x: object) -> Tensor:
+        """Predicts on a batch and learns from it; (B, C) log-probabilities, (G, B, C) with populations."""
+        # Events, streams, graphs and Triton use the current device, which need not be the model's.
+        with torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
+            admitted = self._admitted(x)
+            if self._recorded is not None and self._knows_stream:
+                made = self._recorded(self.state, self._by_population(admitted))
+                if made is not None:
+                    return self._finish(Screened(admitted, None), made)
+            batch = screen(admitted, self.config.settings.populations)
+            images = batch.good
+            if not images.shape[0]:
+                return self._finish(batch, None)
+            step = self._ready(images)
+            grouped = self._by_population(images)
+            self._meet_stream(step.engine.findings, grouped.shape[1])
+            return self._finish(batch, step(self.state, grouped))
+
+    def predict(self, x: object) -> Tensor:
+        """What ``learn`` would answer; no state changes."""
+        if self.config.method.episodic:
+            return self._rehearse(x)
+        logits = self.particle_logits(x)
+        answer = self.config.aggregate.combine(logits, self.state.evidence)
+        return answer[0] if self.config.settings.populations is None else answer
+
+    def particle_logits(self, x: object) -> Tensor:
+        """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
+        with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
+            batch = screen(self._admitted(x), self.config.settings.populations)
+            images = batch.good
+            if images.shape[0]:
+                step = self._ready(images)
+                logits = step.predict(self.state.theta, self._by_population(images), self.state.step)
+                logits = logits.unflatten(0, (self.config.populations, -1))
+                if batch.usable is None:
+                    return logits
+            source = self.source_logits(batch.x)
+            every = source.expand(1, self.config.particles, *source.shape).clone()
+            if images.shape[0]:
+                every[:, :, batch.usable] = logits.to(every.dtype)
+            return every
+
+    def _rehearse(self, x: object) -> Tensor:
+        """An episode that nothing is kept of."""
+        kept = copy.copy(self)
+        kept.ledger = self.ledger.copy()
+        kept._recorded = None
+        return kept.learn(x)
+
+    @torch.no_grad()
+    def source_logits(self, x: Tensor) -> Tensor:
+        """(B, C) logits of the source model."""
+        with model_errors_as_input_errors(x):
+            output = self.network(x)
+        return usable_logits(output, x.shape[0])
+
+    def _admitted(self, x: object) -> Tensor:
+        """The batch, its populations one after the other."""
+        reference = next(self.network.parameters())
+        return admit(x, reference.dtype, reference.device, self.config.settings.populations)
+
+    def _by_population(self, x: Tensor) -> Tensor:
+        """(G·B, ...) to (G, B, ...)."""
+        return x.unflatten(0, (self.config.populations, -1))
+
+    def _finish(self, batch: Screened, made: StepResult | None) -> Tensor:
+        """Takes over the new state, writes the step down, and answers."""
+        self.state = replace(self.state, step=self.state.step + 1) if made is None else made.state
+        self.steps += 1
+        # A replayed step writes the next one over its parameters.
+        theta = self.state.theta.clone() if self._recorded is not None else self.state.theta
+        samples = batch.x.shape[0] // self.config.populations
+        numbers, logits, measures = (None, None, {}) if made is None else (made.numbers, made.logits, made.measures)
+        self.ledger.note(StepEntry(self.steps, samples, batch.rejected, numbers, logits, theta, self.source, measures))
+        grouped = self._by_population(self.state.theta)
+        if self._identical.is_due(self.steps, grouped) and min(self.ledger.totals.stepped, default=0) >= AFTER:
+            self._identical.look(grouped, self.source, self.ledger.totals.steps)
+        return self._answer(batch, made)
+
+    def _answer(self, batch: Screened, made: StepResult | None) -> Tensor:
+        """(B, C) log-probabilities: the population's for usable images, the source model's for the others."""
+        if batch.usable is None:
+            assert made is not None
+            return made.answer[0] if self.config.settings.populations is None else made.answer
+        own = self.source_logits(batch.x[~batch.usable]).log_softmax(dim=-1)
+        answer = own.new_empty(batch.x.shape[0], own.shape[1])
+        answer[~batch.usable] = own
+        if made is not None:
+            answer[batch.usable] = made.answer[0].to(own.dtype)
+        return answer
+
+    # ------------------------------------------------------------------ getting ready
+
+    def _ready(self, x: Tensor) -> Step:
+        """The step, made at the first batch, when the shapes are known."""
+        if self._step is None:
+            config = self.config
+            engine_class = choose_engine(config.settings.engine, self.source.device)
+            findings = engine_class.examine(self.network, x[:1], config.layers)
+            known = self.state.num_classes
+            if known and known != findings.num_classes:
+                raise ModelError(f"num_classes: got {known}, but the model has {findings.num_classes} outputs.")
+            precision, at_once = config.settings.precision, config.settings.particles_at_once
+            engine = engine_class(self.network, self.layout, findings, config.statistics, precision, at_once)
+            self.findings = findings
+            parts = Parts.of(config, self.optimizer, self.source, self.network)
+            self._step = Step(engine, parts)
+            self._recorded = engine.recorder(replace(self._step, guarded=True))
+        return self._step
+
+    def _meet_stream(self, findings: Findings, batch: int) -> None:
+        """What only the first batch to learn from can tell: the method's state and the learning rates."""
+        if self._knows_stream:
+            return
+        if not self.state.num_classes:
+            self.state = self._with_classes(self.state, findings.num_classes)
+        if not self.state.has_rates:
+            self._set_rates(self.config.reference_rates(findings.family(self.config.layers), batch))
+        self._knows_stream = True
+
+    def _set_rates(self, rates: Rates) -> None:
+        values = torch.tensor(rates.values, dtype=torch.float64, device=self.source.device)
+        self.state, self.rates_origin = replace(self.state, learning_rates=values), rates.origin
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the state's tensors are written over by the next step."""
+        return self._recorded is not None
+
+    def folded_engine(self, findings: Findings) -> FoldedEngine:
+        """A fresh folded engine over the same network, for a frozen ensemble."""
+        return FoldedEngine(self.network, self.layout, findings, self.config.statistics)
+
+    # ------------------------------------------------------------------ copies and moves
+
+    def move(self, change: Callable[[Tensor], Tensor]) -> None:
+        """Moves the network and the state to another device or precision."""
+        with torch.inference_mode(False):
+            self.network._apply(change)
+            self.state = self.state.moved(change)
+            self._locate_parameters()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Session":
+        other = self.__class__.__new__(self.__class__)
+        memo[id(self)] = other
+        other.__dict__.update(self.__dict__)
+        with torch.inference_mode(False):
+            other.network = share_structure(self.network)
+            other.optimizer = PopulationOptimizer(self.config.optimizers * self.config.populations)
+            other.state = self.state.changed(torch.clone)
+            other.ledger = self.ledger.copy()
+            other._identical = copy.deepcopy(self._identical)
+            other._locate_parameters()
+        return other

@@ -1,0 +1,21 @@
+"""What the norm layers of the graph engine share during one pass, besides how rows belong to particles."""
+
+from dataclasses import dataclass, field
+from weakref import ref
+
+from torch import Tensor
+
+from polytta.particles.fold import Fold
+
+
+@dataclass(frozen=True)
+class GraphFold(Fold):
+    """One pass; the containers fill up in its course and go with it.
+
+    Attributes:
+        marks: by number of images, what kernels need to know of the mask.
+        deferred: outputs that may not have been computed yet.
+    """
+
+    marks: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    deferred: list[ref[Tensor]] = field(default_factory=list)

@@ -1,0 +1,27 @@
+"""Nothing non-finite enters a particle: not by its direction, not by its optimizer."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+
+def usable_direction(direction: Tensor, learners: Tensor) -> tuple[Tensor, Tensor]:
+    """The direction (K, P), zeros for particles that learn nothing or have non-finite values, and who is healthy."""
+    finite = direction.isfinite().all(dim=1)
+    return torch.where((learners & finite).unsqueeze(1), direction, torch.zeros_like(direction)), finite
+
+
+def accepted(
+    moves: Tensor,
+    before: tuple[Tensor, Mapping[str, Tensor]],
+    after: tuple[Tensor, Mapping[str, Tensor]],
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Parameters and optimizer state: new where a particle (K,) moves and all it has stays finite, old elsewhere."""
+    (theta, slots), (moved, stepped) = before, after
+    finite = torch.stack([values.isfinite().all(dim=1) for values in (moved, *stepped.values())]).all(dim=0)
+    keep = (moves & finite).unsqueeze(1)
+    return (
+        torch.where(keep, moved, theta),
+        {name: torch.where(keep, values, slots[name]) for name, values in stepped.items()},
+    )

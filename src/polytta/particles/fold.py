@@ -1,0 +1,63 @@
+"""How the rows of a pass belong to particles.
+
+A folded network is one module tree that serves every pass, so its norm layers must be told which pass they are in. They
+read it from a ``CurrentFold``: a pass puts its own, unchanging ``Fold`` there before the network is called. Each thread
+has its own, so that a prediction beside a step in another thread reads nothing of it.
+"""
+
+import threading
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+Affine = dict[str, tuple[Tensor, Tensor | None]]
+"""Per layer the particles' (K, ...) weight and bias."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One pass.
+
+    Attributes:
+        particles: K.
+        affine: what the particles differ in; a layer without an entry uses its own affine for every particle.
+        counts: rows per particle when they differ, particle by particle; None means equally many.
+        partial: whether these are only the samples that a filter left over.
+        mask: (K, B), the samples that count for batch statistics; None means all.
+        twice: whether the pass will be differentiated twice.
+    """
+
+    particles: int = 1
+    affine: Affine = field(default_factory=dict)
+    counts: tuple[int, ...] | None = None
+    partial: bool = False
+    mask: Tensor | None = None
+    twice: bool = False
+
+    def rows(self, values: Tensor, size: int) -> Tensor:
+        """(K, ...) per-particle values repeated for the ``size`` rows of a tensor."""
+        if self.counts is None:
+            each = size // self.particles
+            if each == 1:
+                return values
+            return values.unsqueeze(1).expand(-1, each, *values.shape[1:]).flatten(0, 1)
+        each = size // sum(self.counts)
+        repeats = torch.tensor([count * each for count in self.counts], device=values.device)
+        return values.repeat_interleave(repeats, dim=0, output_size=size)
+
+    def row_counts(self, size: int) -> list[int]:
+        """Rows of each particle in a tensor of ``size`` rows."""
+        if self.counts is None:
+            return [size // self.particles] * self.particles
+        return [count * (size // sum(self.counts)) for count in self.counts]
+
+
+class CurrentFold(threading.local):
+    """The pass that this thread is in."""
+
+    fold: Fold = Fold()
+
+    def __reduce__(self) -> tuple[type["CurrentFold"], tuple[()]]:
+        """A copy of a network is in no pass."""
+        return CurrentFold, ()

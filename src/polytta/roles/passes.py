@@ -1,0 +1,56 @@
+"""Forward passes of the whole population, and the samples of them that particles learn from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One forward pass of the whole population.
+
+    Attributes:
+        theta: (K, P) parameters it was made with; gradients are taken with respect to these.
+        x: (K, B, ...) images.
+        logits: (K, B, C).
+        where: the (particle, sample) pairs that were computed; None means all.
+        view: which view of the batch this is.
+    """
+
+    theta: Tensor
+    x: Tensor
+    logits: Tensor
+    where: Tensor | None = None
+    view: int = 0
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The samples each particle learns from.
+
+    Attributes:
+        mask: (K, B) booleans.
+        weight: (K, B) factors of the sample losses, without gradient; None means 1.
+        counts: (filters, K), how many samples were left after each filter.
+    """
+
+    mask: Tensor
+    weight: Tensor | None
+    counts: Tensor
+
+    @classmethod
+    def of(cls, *filters: Tensor, weight: Tensor | None = None) -> "Selection":
+        """Samples left by successive filters, each a subset of the one before."""
+        return cls(filters[-1], weight, torch.stack([mask.sum(dim=1) for mask in filters]))
+
+    @classmethod
+    def everything(cls, like: Pass) -> "Selection":
+        """Every sample of a pass, at weight 1."""
+        return cls.of(torch.ones(like.logits.shape[:2], dtype=torch.bool, device=like.logits.device))
+
+
+def any_selected(selections: Sequence[Selection]) -> Tensor:
+    """(K,) whether a particle kept a sample in any of them."""
+    return torch.stack([selection.mask.any(dim=1) for selection in selections]).any(dim=0)
