@@ -74,9 +74,9 @@ def test_a_wrong_state_dict_changes_nothing() -> None:
     outputs(adapted)
     before = copy.deepcopy(adapted.state_dict())
     for change, message in (
-        (lambda s: s.pop("theta"), "'theta' is missing or unknown"),
-        (lambda s: s.update(extra=torch.zeros(1)), "'extra' is missing or unknown"),
-        (lambda s: s.update(theta=s["theta"][:1]), "'theta' is"),
+        (lambda s: s.pop("theta"), "got 'theta' missing or unknown"),
+        (lambda s: s.update(extra=torch.zeros(1)), "got 'extra' missing or unknown"),
+        (lambda s: s.update(theta=s["theta"][:1]), "for 'theta'; allowed is"),
         (lambda s: s["theta"].fill_(torch.nan), "non-finite"),
         (lambda s: s.clear(), "no complete adaptation state"),
     ):
@@ -134,10 +134,10 @@ def test_predicting_first_decides_nothing() -> None:
     keys = set(predicted.state_dict())
     predicted.predict(small_stream(1, 1)[0])
     assert set(predicted.state_dict()) == keys
-    assert predicted.config.learning_rates is None
+    assert predicted.settings.lr is None
     x = small_stream(1, 40)[0]
     assert torch.equal(predicted(x), fresh(x))
-    assert predicted.config == fresh.config
+    assert predicted.settings == fresh.settings
 
 
 @pytest.mark.parametrize("num_classes", [None, 5])
@@ -147,7 +147,7 @@ def test_a_state_from_before_the_stream_starts_it_again(num_classes: int | None)
     first = outputs(adapted)
     adapted.load_state_dict(before)
     assert torch.equal(outputs(adapted), first)
-    with pytest.raises(StateError, match="it is of 7 classes; the model has 5"):
+    with pytest.raises(StateError, match="got one of 7 classes; allowed are 5"):
         adapted.load_state_dict({**before, "classes": torch.tensor(7)})
 
 

@@ -3,7 +3,7 @@ import math
 import torch
 
 import polytta
-from polytta.aggregate import evidence
+from polytta.aggregate import Evidence, evidence
 from polytta.checks.networks import small_model, small_stream
 
 
@@ -24,7 +24,7 @@ def test_sure_and_balanced_beats_unsure_and_beats_collapsed() -> None:
     scores = evidence.scores(observed(good, unsure, collapsed))
     assert scores.argmax() == 0
     assert scores[2] < 0.01
-    answer = evidence.combine(observed(good, unsure, collapsed), torch.stack([good, unsure, collapsed]))
+    answer = Evidence().combine(torch.stack([good, unsure, collapsed]), observed(good, unsure, collapsed))
     assert torch.equal(answer.argmax(1), labels)
     assert torch.allclose(answer.exp().sum(1), torch.ones(40))
 
@@ -63,7 +63,7 @@ def test_weights_and_mixture_are_what_the_formula_says() -> None:
     weights = [value / sum(raw) for value in raw]
     given = [(0.7, 0.3), (0.2, 0.8)]
     product = [given[0][c] ** weights[0] * given[1][c] ** weights[1] for c in (0, 1)]
-    answer = evidence.combine(state, torch.tensor(given, dtype=torch.float64).log().unsqueeze(1))
+    answer = Evidence().combine(torch.tensor(given, dtype=torch.float64).log().unsqueeze(1), state)
     assert torch.allclose(
         answer.exp()[0], torch.tensor([value / sum(product) for value in product], dtype=torch.float64)
     )
@@ -72,7 +72,7 @@ def test_weights_and_mixture_are_what_the_formula_says() -> None:
 def test_nobody_has_a_veto() -> None:
     state = evidence.begin(2, 2, torch.zeros(1, dtype=torch.float64))
     logits = torch.tensor([[[0.0, 1000.0]], [[20.0, 0.0]]], dtype=torch.float64)
-    answer = evidence.combine(state, logits).exp()[0]
+    answer = Evidence().combine(logits, state).exp()[0]
     assert torch.allclose(answer, torch.tensor([0.5, 0.5], dtype=torch.float64), atol=1e-6)
 
 
@@ -80,9 +80,9 @@ def test_an_adapter_weights_by_what_it_saw_before() -> None:
     adapted = polytta.adapt(
         small_model("group"), "tent", lr=0.05, lr_span=4.0, exclude=None, aggregate="evidence", num_classes=5
     )
-    assert adapted.config.learning_rates == (0.0125, 0.05, 0.2)
+    assert adapted.learning_rates.tolist() == [0.0125, 0.05, 0.2]
     for x in small_stream(4, 6):
         before = adapted.evidence
-        expected = evidence.combine(before, adapted.particles_log_probs(x))
+        expected = Evidence().combine(adapted.particles_log_probs(x), before)
         assert torch.allclose(adapted(x), expected)
         assert float(adapted.evidence["images"]) == float(before["images"]) + 6

@@ -11,9 +11,11 @@ from polytta.cli import main
 ROOT = Path(__file__).parents[2]
 
 
-def polytta(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-m", "polytta", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+def polytta(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    # Isolated, as a program on the path is: only the program itself can make the current folder importable.
+    isolated = [] if cwd == ROOT else ["-I"]
+    command = [sys.executable, *isolated, "-W", "error", "-m", "polytta", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

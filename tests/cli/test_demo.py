@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.cli.program import polytta, refusal
 
-from polytta.lab.demo.settings import CORRUPTIONS, ROWS
+from polytta.lab.bench.store import read_records
+from polytta.lab.demo.options import CORRUPTIONS, ROWS
 
 IMAGES = 3
 
@@ -16,18 +17,24 @@ def test_demo_prints_table_and_writes_report_and_record(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "100%" in done.stderr
     for row in ROWS:
-        assert re.search(rf"^{row.name} .*%", done.stdout, re.MULTILINE)
+        assert re.search(rf"^{row} .*%", done.stdout, re.MULTILINE)
     assert str(folder / "report.html") in done.stdout
 
     record = json.loads((folder / "record.json").read_text())
     assert record["data"] == "generated"
-    assert [domain["origin"] for domain in record["stream"]["domains"]] == ["generated"] * len(CORRUPTIONS)
-    assert record["stream"]["images"] == IMAGES * len(CORRUPTIONS)
+    assert list(record["streams"]) == list(CORRUPTIONS)
+    for stream in record["streams"].values():
+        assert [domain["origin"] for domain in stream["domains"]] == ["generated"]
+        assert stream["images"] == IMAGES
     assert record["seed"] == 5
-    assert list(record["rows"]) == [row.name for row in ROWS]
+    assert list(record["rows"]) == list(ROWS)
     report = (folder / "report.html").read_text()
-    for fact in (record["model"]["weights_sha256"], record["stream"]["sha256"], record["versions"]["torch"]):
+    hashes = [stream["sha256"] for stream in record["streams"].values()]
+    for fact in (record["model"]["weights_sha256"], *hashes, record["environment"]["torch"]):
         assert fact in report
+
+    keys = {key for row in record["rows"].values() for key in row["records"]}
+    assert {found.key for found in read_records(folder)} == keys
 
 
 @pytest.mark.parametrize("wrong", [("--images", 0), ("--images", 2001), ("--seed", -1)])

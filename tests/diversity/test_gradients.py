@@ -11,9 +11,10 @@ import polytta
 from polytta.adapter import Adapted
 from polytta.checks.networks import small_model, small_stream
 from polytta.diversity import KL, SVGD, Diversifier, Grad, Independent
+from polytta.engine.context import BatchContext
+from polytta.engine.step import Step
 from polytta.methods import DeYO, Method, Tent
-from polytta.methods.base import Context, Pass, Selection, State
-from polytta.step import Step
+from polytta.roles import Context, Pass, Selection, State
 
 K = 3
 METHOD = DeYO(entropy_threshold=0.6, plpd_threshold=-0.1)
@@ -35,12 +36,20 @@ def population(kind: str, engine: str = "folded", dtype: torch.dtype = torch.flo
     return adapted
 
 
-def direction(adapted: Adapted, diversifier: Diversifier, x: Tensor, method: Method = METHOD) -> Tensor:
-    rules = dataclasses.replace(adapted._rules, diversifier=diversifier, method=method)
-    step = Step(adapted._ready(x).engine, rules, adapted.theta, adapted.source, x.unsqueeze(0), torch.tensor(99))
-    proposal = method.update(step, {})
-    assert proposal.direction is not None
-    return proposal.direction
+def at_work(adapted: Adapted, x: Tensor, **changes: object) -> tuple[Step, BatchContext]:
+    """The step and its context at a batch, some of its parts exchanged."""
+    step = adapted._session._ready(x)
+    step = dataclasses.replace(step, parts=dataclasses.replace(step.parts, **changes))
+    return step, BatchContext(step.engine, step.parts, adapted.theta, x.unsqueeze(0), torch.tensor(99))
+
+
+def direction(
+    adapted: Adapted, diversifier: Diversifier, x: Tensor, method: Method = METHOD, *, literal: bool = False
+) -> Tensor:
+    step, context = at_work(adapted, x, diversifier=diversifier, method=method, literal=literal)
+    _, descent = step._descend(context, method.learn(context, context.passes(), {}))
+    assert descent is not None
+    return descent.direction
 
 
 class Written:
@@ -48,12 +57,10 @@ class Written:
 
     def __init__(self, adapted: Adapted, x: Tensor) -> None:
         self.theta = adapted.theta.detach().requires_grad_()
-        rules = dataclasses.replace(adapted._rules, diversifier=Grad(solver="exact"))
-        step = Step(adapted._ready(x).engine, rules, adapted.theta, adapted.source, x.unsqueeze(0), torch.tensor(99))
-        made = step.passes()[0]
-        self.selection, _ = METHOD.select(step, made, {})
+        _, context = at_work(adapted, x, diversifier=Grad(solver="exact"))
+        self.selection, _ = METHOD.select(context, context.passes()[0], {})
         self.images = [x.clone().requires_grad_() for _ in range(K)]
-        engine = polytta.particles.LoopEngine(adapted.source_network, adapted.layout, adapted._findings, "batch")
+        engine = polytta.particles.LoopEngine(adapted.source_network, adapted.layout, adapted._session.findings, "batch")
         with torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.MATH]):
             self.logits = [engine.logits(self.theta[k : k + 1], self.images[k].unsqueeze(0))[0] for k in range(K)]
         self.kept = [self.selection.mask[k].nonzero().flatten().tolist() for k in range(K)]
@@ -138,7 +145,7 @@ def test_share_makes_lambda_mean_the_same_whatever_the_size_of_the_input_gradien
 def mean_alignment(adapted: Adapted, theta: Tensor, x: Tensor) -> float:
     trial = polytta.adapt(adapted.source_network, METHOD, particles=K, lr=0.0, exclude=None, diversity=Grad(weight=0.0))
     trial(x)
-    trial._buffers["theta"] = theta
+    trial.load_state_dict({**trial.state_dict(), "theta": theta})
     written = Written(trial, x)
     return float(written.omega_grad("dot").detach())
 
@@ -174,8 +181,7 @@ def test_kl_cannot_run_away() -> None:
 def test_literal_objective_divides_by_k() -> None:
     adapted, x = population("group"), small_stream(1, 6, seed=7)[0]
     scaled = direction(adapted, KL(), x)
-    adapted.config = dataclasses.replace(adapted.config, objective="literal")
-    assert torch.allclose(direction(adapted, KL(), x) * K, scaled)
+    assert torch.allclose(direction(adapted, KL(), x, literal=True) * K, scaled)
 
 
 @dataclasses.dataclass(frozen=True)

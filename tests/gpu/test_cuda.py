@@ -86,9 +86,9 @@ def test_a_graph_survives_resets_other_shapes_and_copies() -> None:
     report = graph.last
     assert report is not None
     theta = report.theta.clone()
-    second = copy.deepcopy(graph)
+    other = copy.deepcopy(graph)
     broken = torch.cat([stream[0], torch.full_like(stream[0][:1], torch.nan)])
-    assert torch.allclose(second(broken), eager(broken), atol=1e-8)
+    assert torch.allclose(other(broken), eager(broken), atol=1e-8)
     graph.reset()
     for got, expected in zip(run(graph), wanted, strict=True):
         assert torch.allclose(got, expected, atol=1e-8)

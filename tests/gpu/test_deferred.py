@@ -172,7 +172,7 @@ def test_what_was_computed_without_gradients_has_none_later() -> None:
         deferred.relu()
 
 
-def test_a_twin_is_taken_only_of_a_tensor_that_is_as_it_was() -> None:
+def test_a_second_output_is_taken_only_of_a_tensor_that_is_as_it_was() -> None:
     source = torch.randn(SHAPE, requires_grad=True)
 
     def made() -> tuple[Tensor, Tensor]:

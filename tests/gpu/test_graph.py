@@ -6,10 +6,10 @@ from torch import nn
 
 import polytta
 from polytta.errors import ConfigError
+from polytta.gpu import GraphEngine
 from polytta.gpu.patches import PatchProjection
 from polytta.models import create
-from polytta.particles.probe import probe
-from polytta.particles import GraphEngine, StaticFoldedEngine
+from polytta.particles import StaticFoldedEngine
 
 zoo = pytest.importorskip("tests.particles.zoo")
 CASES = [*((name, "batch") for name in zoo.models()), ("timm/resnet18", "source"), ("timm/efficientnet_b0", "source")]
@@ -18,7 +18,7 @@ CASES = [*((name, "batch") for name in zoo.models()), ("timm/resnet18", "source"
 def engines(model: nn.Module, x: torch.Tensor, statistics: str) -> tuple[GraphEngine, StaticFoldedEngine, torch.Tensor]:
     adapted = polytta.adapt(model, "tent", engine="static", statistics=statistics, lr=0.0)
     adapted.predict(x)
-    findings = probe(adapted.source_network, x[:1], adapted.config.layers, everything=True)
+    findings = GraphEngine.examine(adapted.source_network, x[:1], adapted.config.layers)
     made = [
         engine(adapted.source_network, adapted.layout, findings, statistics)
         for engine in (GraphEngine, StaticFoldedEngine)
@@ -45,10 +45,10 @@ def test_what_is_fused() -> None:
     model, side = zoo.build("timm/vit_tiny")
     graph, static, _ = engines(model, torch.randn(2, 3, side, side, dtype=torch.float64), "source")
     assert any(isinstance(module, PatchProjection) for module in graph.network.modules())
-    assert len(graph.stand_ins) > len(static.stand_ins), "norm layers that nobody adapts are replaced too"
+    assert len(graph.norms) > len(static.norms), "norm layers that nobody adapts are replaced too"
     model, side = zoo.build("timm/resnet50_gn")
     graph, _, _ = engines(model, torch.randn(2, 3, side, side, dtype=torch.float64), "source")
-    assert sum(norm.defers for norm in graph.stand_ins) == 49
+    assert sum(norm.defers for norm in graph.norms) == 49
 
 
 def test_what_a_hook_keeps_is_of_the_pass_it_was_made_in() -> None:
@@ -58,7 +58,7 @@ def test_what_a_hook_keeps_is_of_the_pass_it_was_made_in() -> None:
     kept: list[torch.Tensor] = []
     x = torch.randn(2, 3, 8, 8, dtype=torch.float64)
     graph, static, theta = engines(model, x, "batch")
-    assert [norm.defers for norm in graph.stand_ins] == [True]
+    assert [norm.defers for norm in graph.norms] == [True]
     for engine in (graph, static):
         engine.network[0].register_forward_hook(lambda module, inputs, output: kept.append(output))
         engine.logits(theta, x.expand(theta.shape[0], *x.shape))

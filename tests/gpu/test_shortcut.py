@@ -4,7 +4,7 @@ from torch import nn
 from polytta.gpu.shortcut import Shortcut
 
 
-def test_a_shortcut_reads_the_twin_of_a_tensor_that_is_still_the_same() -> None:
+def test_a_shortcut_reads_the_second_output_of_a_tensor_that_is_still_the_same() -> None:
     torch.manual_seed(0)
     conv = nn.Conv2d(3, 4, 1, 2)
     assert Shortcut.fits(conv)

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from polytta.gpu.stem import Stem
-from polytta.particles.folded_norm import Fold
+from polytta.particles.fold import CurrentFold
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -24,7 +24,7 @@ def test_a_folded_stem_computes_what_the_convolution_does(
     x = torch.randint(-1, 2, (2, channels, *side)).to(DEVICE, torch.bfloat16)
     for images in (x, x.contiguous(memory_format=torch.channels_last)):
         images.requires_grad_()
-        expected, got = conv(images), Stem(conv, Fold())(images)
+        expected, got = conv(images), Stem(conv, CurrentFold())(images)
         assert torch.equal(got, expected)
         slope = torch.randint(0, 40, expected.shape).eq(0).to(DEVICE, torch.bfloat16)
         assert torch.equal(*(torch.autograd.grad(out, images, slope)[0] for out in (got, expected)))
@@ -34,7 +34,7 @@ def test_what_follows_may_write_to_the_output() -> None:
     torch.manual_seed(0)
     conv = nn.Conv2d(3, 16, 7, 2, 3, bias=False).to(DEVICE, torch.bfloat16).requires_grad_(False)
     x = torch.randn(2, 3, 16, 16, device=DEVICE).bfloat16().requires_grad_()
-    outs = [layer(x).relu_() for layer in (conv, Stem(conv, Fold()))]
+    outs = [layer(x).relu_() for layer in (conv, Stem(conv, CurrentFold()))]
     slopes = [torch.autograd.grad(out.float().sum(), x)[0].float() for out in outs]
     assert torch.allclose(*slopes, atol=0.05 * float(slopes[0].abs().max()))
 
@@ -57,6 +57,6 @@ def test_other_convolutions_and_other_numbers_are_left_alone() -> None:
         assert not Stem.fits(conv)
     conv = nn.Conv2d(3, 8, 3, 2)
     x = torch.randn(2, 3, 8, 8)
-    assert torch.equal(Stem(conv, Fold())(x), conv(x))
+    assert torch.equal(Stem(conv, CurrentFold())(x), conv(x))
     with pytest.raises(RuntimeError, match="Kernel size can't be greater"):
-        Stem(conv.bfloat16(), Fold())(x[..., :2].bfloat16())
+        Stem(conv.bfloat16(), CurrentFold())(x[..., :2].bfloat16())

@@ -145,13 +145,13 @@ def test_presets() -> None:
     ("method", "message"),
     [
         ("tnet", "method: got 'tnet'; allowed are"),
-        (3, "method: got int"),
-        (DeYO(entropy_threshold=-1.0), "entropy_threshold and margin must be > 0"),
-        (DeYO(shuffle="pixels"), "shuffle='pixels'; allowed are"),
+        (3, "method: got 3; allowed are"),
+        (DeYO(entropy_threshold=-1.0), "entropy_threshold and reference_entropy > 0"),
+        (DeYO(shuffle="pixels"), r"shuffle='pixels'\); allowed are"),
         (SAR(rho=-1.0), "rho and reset_below >= 0"),
-        (SAR(quirks="none"), "quirks='none'; allowed are"),
-        (SAR(second_pass="both"), "second_pass='both'; allowed are"),
-        (EATA(margin=0.0), "margin and redundancy must be > 0"),
+        (SAR(quirks="none"), r"quirks='none'\); allowed are"),
+        (SAR(second_pass="both"), r"second_pass='both'\); allowed are"),
+        (EATA(margin=0.0), "entropy_threshold and redundancy > 0"),
     ],
 )
 def test_bad_values_get_one_clear_sentence(method: object, message: str) -> None:

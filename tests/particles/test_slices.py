@@ -52,7 +52,7 @@ def test_populations_in_slices_and_a_saved_state(tmp_path: Path) -> None:
         assert torch.allclose(whole(x), parts(x), atol=1e-9)
     parts.save(tmp_path / "state")
     back = polytta.load(tmp_path / "state", model)
-    assert back.config.particles_at_once == 4
+    assert back.settings.particles_at_once == 4
     for x in stream[2:]:
         assert torch.allclose(whole(x), back(x), atol=1e-9)
 

@@ -7,8 +7,9 @@ import polytta
 from polytta.checks.networks import small_model, small_stream
 from polytta.diversity import Independent
 from polytta.methods import DeYO
-from polytta.report import Entry, Ledger
-from polytta.report.measures import disagreement, mean_off_diagonal, pairwise_distances
+from polytta.report import Ledger, StepEntry
+from polytta.report.measures import mean_off_diagonal, pairwise_distances
+from polytta.roles.measures import disagreement
 
 
 def test_measures_against_loops() -> None:
@@ -20,7 +21,7 @@ def test_measures_against_loops() -> None:
     logits = torch.randn(4, 50, 3)
     labels = logits.argmax(-1)
     expected = sum((labels[i] != labels[j]).double().mean().item() for i, j in pairs) / len(pairs)
-    assert disagreement(logits) == pytest.approx(expected)
+    assert disagreement(logits).mean().item() == pytest.approx(expected)
     assert mean_off_diagonal(pairwise_distances(theta[:1])) == 0.0
 
 
@@ -29,7 +30,7 @@ def test_books_survive_steps_of_different_size_and_keep_no_parameters() -> None:
     source = torch.zeros(1000)
     for step, numbers in enumerate((torch.arange(12.0), torch.arange(10.0), torch.arange(12.0)), start=1):
         theta = torch.zeros(2, 1000)
-        ledger.note(Entry(step, 4, 0, numbers.double(), None, theta, source, {}))
+        ledger.note(StepEntry(step, 4, 0, numbers.double(), None, theta, source, {}))
     assert all(entry.theta.untyped_storage().nbytes() == 0 for entry in ledger._pending)
     assert ledger.totals.steps == 3
 

@@ -9,7 +9,6 @@ from torch.overrides import TorchFunctionMode
 import polytta
 from polytta.checks import CHECKS, Case
 from polytta.checks.networks import small_model, small_stream
-from polytta.config import arguments_from
 from polytta.data.bundled import load_cifar10_subset
 from polytta.data.corruptions import corrupt
 from polytta.errors import ConfigError, StateError
@@ -151,14 +150,6 @@ def test_lenses_keep_half_precision(lens: View, dtype: torch.dtype) -> None:
     x = torch.rand(2, 3, 16, 16)
     assert lens(x.to(dtype)).dtype == dtype
     assert (lens(x.to(dtype)).float() - lens(x)).abs().max() < 0.05
-
-
-def test_settings_from_before_there_were_lenses_can_be_read() -> None:
-    adapted = polytta.adapt(small_model("group"), Tent(), particles=2, lr=0.01)
-    stored = adapted.config.to_dict()
-    del stored["lenses"], stored["particles_at_once"]
-    arguments = arguments_from(stored)
-    assert (arguments["lenses"], arguments["particles_at_once"]) == ("none", None)
 
 
 def test_lenses_with_evidence_see_through_noise() -> None:

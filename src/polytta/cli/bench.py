@@ -9,10 +9,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from polytta.lab.bench.benchmark import Options, Summary, benchmark
-from polytta.lab.bench.grid import Grid
-from polytta.lab.bench.grid_file import read_grid
-from polytta.lab.bench.run import Execution
+from polytta.lab.bench import Execution, Grid, Options, benchmark, read_grid
+from polytta.lab.bench.run_grid import Summary
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class Bench:
 
     def run(self) -> int:
         """Runs what is missing and says what came of it; exit code 1 when a cell failed."""
-        how = Execution(self.device, self.engine, self.fold, self.fold_images)
-        options = Options(how, self.jobs, self.runner, self.address, self.trackers, self.keep_data)
+        execution = Execution(self.device, self.engine, self.fold, self.fold_images)
+        options = Options(execution, self.jobs, self.runner, self.address, self.trackers, self.keep_data)
         summary = benchmark(self.grid, self.out, options)
         print(f"{_sentence(summary)} Table: {(self.out / 'table.csv').resolve()}")
         for failure in summary.failures:

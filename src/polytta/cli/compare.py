@@ -6,8 +6,8 @@ from typing import Annotated
 
 import tyro
 
-from polytta.lab.bench.compare import as_text, compare
-from polytta.lab.bench.store import read_records
+from polytta.lab.bench import compare, read_records
+from polytta.lab.bench.comparison import as_text
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,22 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from polytta.data.corruptions import CORRUPTIONS as KNOWN_CORRUPTIONS
+from polytta.data.corruption_names import CORRUPTIONS as KNOWN_CORRUPTIONS
 from polytta.errors import InputError
-from polytta.lab.demo.page import CAVEAT, demo_page
-from polytta.lab.demo.run import run_demo
-from polytta.lab.demo.settings import (
+from polytta.lab.demo.options import (
     CORRUPTIONS,
     CORRUPTIONS_REASON,
     IMAGES,
     LEARNING_RATE_REASON,
     QUICK_IMAGES,
-    Settings,
+    SEVERITY,
+    DemoOptions,
 )
-from polytta.lab.demo.table import as_text, demo_table
-from polytta.lab.pages.page import render
+from polytta.lab.demo.page import CAVEAT, demo_page
+from polytta.lab.demo.run import run_demo
+from polytta.lab.demo.scores import plain_scores
+from polytta.lab.demo.table import demo_table
+from polytta.lab.pages.tables import as_text
 
 REPORT_NAME = "report.html"
 RECORD_NAME = "record.json"
@@ -36,26 +38,28 @@ class Demo:
     out: Path = Path("polytta-demo")
     """Folder for the report."""
     seed: int = 0
-    """Of the corruptions, the order of the images and the methods."""
+    """Of the order of the images and of the methods; the corrupted images are the same for all."""
 
     def run(self) -> None:
         """Runs the comparison, prints the table and writes report and record."""
-        settings = Settings(corruptions=self._corruptions(), images=self._count(), seed=self.seed)
+        options = DemoOptions(corruptions=self._corruptions(), images=self._count(), seed=self.seed)
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"--out: {self.out} cannot be made: {error.strerror}.") from error
+            raise InputError(f"--out: got {self.out} ({error.strerror}); allowed is a folder that can be made.") from error
         print(
-            f"{settings.images} images each of {' and '.join(settings.corruptions)} (generated, severity "
-            f"{settings.severity}), one at a time, a fresh model per corruption.\n"
+            f"{options.images} images each of {' and '.join(options.corruptions)} (generated, severity {SEVERITY}), one "
+            "at a time, a fresh model per corruption.\n"
             f"The corruptions: {CORRUPTIONS_REASON}.\n"
-            f"Learning rate {settings.learning_rate:g}: {LEARNING_RATE_REASON}.\n"
+            f"Learning rate {options.learning_rate:g}: {LEARNING_RATE_REASON}.\n"
         )
-        outcome = run_demo(settings)
+        run = run_demo(options)
         report = self.out / REPORT_NAME
-        report.write_text(render(demo_page(outcome)), "utf-8")
-        (self.out / RECORD_NAME).write_text(json.dumps(outcome.record(), indent=2) + "\n", "utf-8")
-        print(f"\n{as_text(demo_table(outcome))}\n\n{CAVEAT}\n\n{outcome.seconds:.0f} s. Report: {report.resolve()}")
+        report.write_text(demo_page(run), "utf-8")
+        (self.out / RECORD_NAME).write_text(json.dumps(plain_scores(run), indent=2) + "\n", "utf-8")
+        for record in run.records.values():
+            record.write(self.out / "cells")
+        print(f"\n{as_text(demo_table(run))}\n\n{CAVEAT}\n\n{run.seconds:.0f} s. Report: {report.resolve()}")
 
     def _corruptions(self) -> tuple[str, ...]:
         unknown = [name for name in self.corruptions if name not in KNOWN_CORRUPTIONS]

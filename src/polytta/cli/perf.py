@@ -18,20 +18,26 @@ class Perf:
 
     def run(self) -> None:
         """Measures, prints and writes."""
-        from polytta.lab.perf import Results, page, run
-        from polytta.lab.perf.picture import growth_svg
+        from polytta.lab.perf.growth import growth_svg
+        from polytta.lab.perf.markdown import performance_markdown
+        from polytta.lab.perf.measurements import Measurements
+        from polytta.lab.perf.run import measure_all
 
         if self.quick:
-            for figure in run(quick=True).figures:
-                name = f"{figure.model}, batch {figure.batch}, {figure.variant}, K = {figure.particles}, {figure.how}"
-                print(f"{name:<80}{figure.middle:9.2f} ms{figure.memory:8.0f} MiB")
+            for m in measure_all(quick=True).measured:
+                name = f"{m.model}, batch {m.batch}, {m.variant}, K = {m.particles}, {m.engine} {m.precision}"
+                print(f"{name:<80}{m.median:9.2f} ms{m.memory:8.0f} MiB")
             return
-        partial = self.out / "performance.partial.json"
-        results = run(so_far=lambda measured: measured.save(partial)) if self.show is None else Results.load(self.show)
-        self.out.mkdir(parents=True, exist_ok=True)
         if self.show is None:
-            results.save(self.out / "performance.json")
+            partial = self.out / "performance.partial.json"
+            measurements = measure_all(after_table=lambda measured: measured.save(partial))
+            measurements.save(self.out / "performance.json")
             partial.unlink(missing_ok=True)
-        (self.out / "performance.md").write_text(page(results))
-        (self.out / "performance-growth.svg").write_text(growth_svg(results))
-        print(page(results))
+        else:
+            measurements = Measurements.load(self.show)
+        page = performance_markdown(measurements)
+        drawing = growth_svg(measurements)
+        self.out.mkdir(parents=True, exist_ok=True)
+        (self.out / "performance.md").write_text(page)
+        (self.out / "performance-growth.svg").write_text(drawing)
+        print(page)

@@ -34,6 +34,10 @@ Command = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    here = os.getcwd()
+    if here not in sys.path:
+        # Where methods and models of one's own are, named module:Class; last, so that they hide nothing.
+        sys.path.append(here)
     try:
         # The settings of a file are defaults of the flags: so every flag that is given wins over it.
         default = from_file(given[1:]) if given[:1] == ["bench"] else None

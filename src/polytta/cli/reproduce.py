@@ -7,11 +7,11 @@ from typing import Annotated
 import tyro
 
 from polytta.errors import ConfigError, DataError
-from polytta.lab.bench.benchmark import Options
+from polytta.lab.bench import Options
 from polytta.lab.reproduce.places import BUNDLED, Place
 from polytta.lab.reproduce.recipe import Recipe
 from polytta.lab.reproduce.recipes import RECIPES
-from polytta.lab.reproduce.run import MARKDOWN, PAGE, in_words, reproduce
+from polytta.lab.reproduce.run import MARKDOWN, PAGE, reproduce, result_text
 
 # What --list turns a number of images into hours with; about what one GPU and one CPU core do.
 GPU_RATE, CPU_RATE = 500, 15
@@ -44,9 +44,9 @@ class Reproduce:
         recipe = RECIPES[self.name]
         place = self._place()
         folder = self.out or Path("polytta-reproduce") / recipe.name.replace(":", "-")
-        print(f"{recipe.name}: {recipe.shows}.\nMeasured on {place.words}.\n")
-        outcome = reproduce(recipe, place, folder, Options(jobs=self.jobs))
-        print("\n\n\n".join(map(in_words, outcome.parts)))
+        print(f"{recipe.name}: {recipe.shows}.\nMeasured on {place.description}.\n")
+        reproduced = reproduce(recipe, place, folder, Options(jobs=self.jobs))
+        print("\n\n\n".join(map(result_text, reproduced.tables)))
         print(f"\nPage: {(folder / PAGE).resolve()}\nTables: {(folder / MARKDOWN).resolve()}")
 
     def _place(self) -> Place:
@@ -54,7 +54,7 @@ class Reproduce:
             return Place(None, self.quick)
         folder = Path(self.data).expanduser()
         if not folder.is_dir():
-            raise DataError(f"--data: {folder} is not a folder; allowed are {BUNDLED} or a folder with the datasets.")
+            raise DataError(f"--data: got {self.data!r}; allowed are {BUNDLED} and a folder with the datasets.")
         return Place(folder, self.quick)
 
 

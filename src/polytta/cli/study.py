@@ -46,10 +46,8 @@ class _Subject:
             scenario="batch1",
             batch_size=1,
             variant=self.method,
-            method=self.method,
             images=self.images,
-            preset=self.preset,
-            lr=self.lr,
+            settings={"method": self.method, "preset": self.preset, "particles": 1, "lr": self.lr},
             weights_path=weights,
             data_path=data,
         )
@@ -57,7 +55,7 @@ class _Subject:
 
 
 @dataclass(frozen=True)
-class Underspecification(_Subject):
+class StudyUnderspecification(_Subject):
     """Adapt from several seeds: equally low entropy, different parameters, different accuracy."""
 
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
@@ -70,12 +68,12 @@ class Underspecification(_Subject):
     def run(self) -> None:
         """Runs the study, prints its table and writes its page."""
         study = underspecification.measure(self.solutions(self.seeds, self.judged_on))
-        print(f"{as_text(underspecification.as_matrix(study))}\n\n{underspecification.verdict(study)}")
+        print(f"{as_text(underspecification.as_table(study))}\n\n{underspecification.verdict(study)}")
         _write(self.out / "underspecification.html", underspecification.as_page(study))
 
 
 @dataclass(frozen=True)
-class Landscape(_Subject):
+class StudyLandscape(_Subject):
     """Entropy, test loss and accuracy on the plane through three adapted solutions."""
 
     seeds: tuple[int, int, int] = (0, 1, 2)
@@ -90,7 +88,7 @@ class Landscape(_Subject):
     def run(self) -> None:
         """Runs the study, prints its table and writes its page."""
         surveyed = landscape.survey(self.solutions(self.seeds, self.judged_on), self.resolution)
-        print(as_text(landscape.as_matrix(surveyed)))
+        print(as_text(landscape.as_table(surveyed)))
         _write(self.out / "landscape.html", landscape.as_page(surveyed))
 
 
@@ -99,8 +97,8 @@ class Study:
     """Look into what adaptation does to a model."""
 
     what: Annotated[
-        Annotated[Underspecification, tyro.conf.subcommand("underspecification")]
-        | Annotated[Landscape, tyro.conf.subcommand("landscape")],
+        Annotated[StudyUnderspecification, tyro.conf.subcommand("underspecification")]
+        | Annotated[StudyLandscape, tyro.conf.subcommand("landscape")],
         tyro.conf.arg(name=""),
     ]
 

@@ -20,7 +20,10 @@ class Diversifier(ABC):
     """Whether passes must be differentiable with respect to the images."""
 
     def differentiates_twice(self, x: Tensor) -> bool:
-        """Whether passes over ``x`` need a second derivative, which fused attention does not have."""
+        """Whether passes over ``x`` need a second derivative, which fused attention does not have.
+
+        Asked of diversifiers that need input gradients.
+        """
         return False
 
     @property

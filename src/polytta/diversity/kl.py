@@ -61,13 +61,15 @@ class KL(Diversifier):
 
     def omega(self, objective: Objective) -> Tensor:
         """Ω_KL, summed over passes and populations."""
+        groups = (objective.populations, objective.particles)
         total = objective.theta.new_zeros(())
-        for made, selection in objective.passes:
-            divergence = self.divergences(objective.by_population(made.logits))
-            selected = objective.by_population(selection.mask)
+        for term in objective.terms:
+            selected = term.selection.mask.unflatten(0, groups)
             mask = selected if self.samples == "selected" else torch.ones_like(selected)
-            kept = torch.where(mask.unsqueeze(-2), divergence, torch.zeros_like(divergence))
-            total = total - (kept.sum(dim=-1) / mask.sum(dim=-1, keepdim=True).clamp(min=1)).sum()
+            for one in term.passes:
+                divergence = self.divergences(one.logits.unflatten(0, groups))
+                kept = torch.where(mask.unsqueeze(-2), divergence, torch.zeros_like(divergence))
+                total = total - (kept.sum(dim=-1) / mask.sum(dim=-1, keepdim=True).clamp(min=1)).sum()
         return total / (objective.particles * (objective.particles - 1))
 
     def divergences(self, logits: Tensor) -> Tensor:

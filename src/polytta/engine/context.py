@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from polytta.engine.parts import Parts
 from polytta.particles import Engine
-from polytta.roles import Noise, Pass
+from polytta.roles import Pass, StepNoise
 
 
 class BatchContext:
@@ -32,23 +32,28 @@ class BatchContext:
         self.learns = learns and parts.method.adapts
         self.theta = theta.detach().requires_grad_(self.learns)
         self.source = parts.source
+        self.network: nn.Module = parts.network
         self.x = x
         self.index = index
+        self.noise = StepNoise(parts.noise_keys, index)
         self.particles = theta.shape[0]
         self.num_classes = engine.findings.num_classes
         self.log_classes = math.log(self.num_classes)
         self.forward_samples = torch.zeros(self.particles, dtype=torch.int64, device=theta.device)
         self.backward_samples = torch.zeros_like(self.forward_samples)
-
-    @property
-    def network(self) -> nn.Module:
-        """The frozen source network."""
-        return self.parts.network
+        self._by_images = self.learns and parts.diversifier.needs_input_gradient
+        self._twice = self._by_images and parts.diversifier.differentiates_twice(x)
 
     def passes(self) -> list[Pass]:
         """One differentiable pass per view; only the views a prediction needs when nothing is to be learnt."""
-        seen = self.parts.seen(self.x, self.particles, to_predict=not self.learns)
-        return [self._run(self.theta, self._leaf(images), None, view) for view, images in enumerate(seen)]
+        found = []
+        for view, images in enumerate(self.parts.seen(self.x, self.particles, to_predict=not self.learns)):
+            if self._by_images:
+                images = images.detach().clone().requires_grad_()
+            self.forward_samples = self.forward_samples + images.shape[1]
+            logits = self.engine.logits(self.theta, images, twice=self._twice)
+            found.append(Pass(self.theta, images, logits, None, view))
+        return found
 
     def prediction(self, passes: Sequence[Pass]) -> Tensor:
         """(G·K, B, C) logits that the answer is made from."""
@@ -69,7 +74,9 @@ class BatchContext:
             where = None
         if grad and where is not None:
             where = self._with_partners(where)
-        images = near.x if x is None else self._leaf(x) if grad else x
+        images = near.x if x is None else x
+        if grad and self._by_images and not images.requires_grad:
+            images = images.detach().clone().requires_grad_()
         with torch.set_grad_enabled(grad):
             return self._run(near.theta if theta is None else theta, images, where, near.view)
 
@@ -83,19 +90,9 @@ class BatchContext:
         with torch.enable_grad():
             return self._run(near.theta, x, where, near.view)
 
-    def noise(self, view: int) -> Noise:
-        """The particles' random numbers for this step and view."""
-        return Noise(self.parts.noise_keys[view], self.index)
-
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Tensors named like the model's parameters as one vector (P,)."""
         return self.engine.flatten(tensors)
-
-    def _leaf(self, images: Tensor) -> Tensor:
-        """Images that a diversifier can differentiate by, where it wants to."""
-        if not (self.learns and self.parts.diversifier.needs_input_gradient):
-            return images
-        return images.detach().clone().requires_grad_()
 
     def _with_partners(self, where: Tensor) -> Tensor | None:
         """A pass that is learnt from must also hold what the diversifier compares it with."""
@@ -109,5 +106,4 @@ class BatchContext:
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int) -> Pass:
         self.forward_samples = self.forward_samples + (x.shape[1] if where is None else where.sum(dim=1))
-        twice = self.learns and self.parts.diversifier.differentiates_twice(x)
-        return Pass(theta, x, self.engine.logits(theta, x, where, twice=twice), where, view)
+        return Pass(theta, x, self.engine.logits(theta, x, where, twice=self._twice), where, view)

@@ -24,7 +24,8 @@ class Parts:
         views: versions of the batch to learn from.
         lenses: how each particle looks at them.
         aggregate: how they answer.
-        literal: whether directions carry the paper's factor 1/K.
+        divisor: of directions: K for the paper's literal objective, else 1.
+        episodic: whether every batch starts from the source model.
         populations: G.
         noise_keys: (views, G·K) keys of the random numbers.
         source: (P,) source parameters.
@@ -37,7 +38,8 @@ class Parts:
     views: Views
     lenses: Lenses
     aggregate: Aggregate
-    literal: bool
+    divisor: int
+    episodic: bool
     populations: int
     noise_keys: Tensor
     source: Tensor
@@ -53,7 +55,8 @@ class Parts:
             views=config.views,
             lenses=config.lenses,
             aggregate=config.aggregate,
-            literal=config.settings.objective == "literal",
+            divisor=config.particles if config.settings.objective == "literal" else 1,
+            episodic=config.method.episodic,
             populations=config.populations,
             noise_keys=keys(config.noise_owners, len(config.views.transforms), source.device),
             source=source,

@@ -14,12 +14,11 @@ from polytta.engine.state import PopulationState
 from polytta.engine.step import Step, StepResult
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
-from polytta.guard.identical import AFTER
-from polytta.guard.outputs import model_errors_as_input_errors, usable_logits
 from polytta.network.copies import share_structure
 from polytta.network.layout import Layout
 from polytta.optim import PopulationOptimizer
 from polytta.particles import FoldedEngine, choose_engine
+from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
 from polytta.particles.probe import Findings
 from polytta.report import Ledger, StepEntry
 from polytta.settings import Config
@@ -40,6 +39,8 @@ class Session:
 
     def __init__(self, model: nn.Module, config: Config) -> None:
         self.config = config
+        self.populations, self.particles = config.populations, config.particles
+        self._grouped = config.settings.populations is not None
         self.network = share_structure(model)
         self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
         self.findings: Findings | None = None
@@ -75,7 +76,7 @@ class Session:
         config = self.config
         self.steps = int(self.state.step)
         self.ledger = Ledger(config.method.filters, config.rows, config.populations, config.diversity)
-        self._identical = IdenticalParticles()
+        self._identical = IdenticalParticles(config.particles)
         self._knows_stream = False
 
     def _first_state(self, num_classes: int, rates: Tensor | None = None) -> PopulationState:
@@ -120,8 +121,8 @@ class Session:
             if self._recorded is not None and self._knows_stream:
                 made = self._recorded(self.state, self._by_population(admitted))
                 if made is not None:
-                    return self._finish(Screened(admitted, None), made)
-            batch = screen(admitted, self.config.settings.populations)
+                    return self._finish(Screened(admitted), made)
+            batch = screen(admitted, self._grouped)
             images = batch.good
             if not images.shape[0]:
                 return self._finish(batch, None)
@@ -136,21 +137,21 @@ class Session:
             return self._rehearse(x)
         logits = self.particle_logits(x)
         answer = self.config.aggregate.combine(logits, self.state.evidence)
-        return answer[0] if self.config.settings.populations is None else answer
+        return answer[0] if not self._grouped else answer
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
         with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
-            batch = screen(self._admitted(x), self.config.settings.populations)
+            batch = screen(self._admitted(x), self._grouped)
             images = batch.good
             if images.shape[0]:
                 step = self._ready(images)
                 logits = step.predict(self.state.theta, self._by_population(images), self.state.step)
-                logits = logits.unflatten(0, (self.config.populations, -1))
+                logits = logits.unflatten(0, (self.populations, -1))
                 if batch.usable is None:
                     return logits
             source = self.source_logits(batch.x)
-            every = source.expand(1, self.config.particles, *source.shape).clone()
+            every = source.expand(1, self.particles, *source.shape).clone()
             if images.shape[0]:
                 every[:, :, batch.usable] = logits.to(every.dtype)
             return every
@@ -167,36 +168,37 @@ class Session:
         """(B, C) logits of the source model."""
         with model_errors_as_input_errors(x):
             output = self.network(x)
-        return usable_logits(output, x.shape[0])
+        return finite_rows(check_output(output, x.shape[0]))
 
     def _admitted(self, x: object) -> Tensor:
         """The batch, its populations one after the other."""
         reference = next(self.network.parameters())
-        return admit(x, reference.dtype, reference.device, self.config.settings.populations)
+        return admit(x, reference.dtype, reference.device, self.populations if self._grouped else None)
 
     def _by_population(self, x: Tensor) -> Tensor:
         """(G·B, ...) to (G, B, ...)."""
-        return x.unflatten(0, (self.config.populations, -1))
+        return x.unflatten(0, (self.populations, -1))
 
     def _finish(self, batch: Screened, made: StepResult | None) -> Tensor:
         """Takes over the new state, writes the step down, and answers."""
         self.state = replace(self.state, step=self.state.step + 1) if made is None else made.state
         self.steps += 1
+        answer = self._answer(batch, made)
         # A replayed step writes the next one over its parameters.
         theta = self.state.theta.clone() if self._recorded is not None else self.state.theta
-        samples = batch.x.shape[0] // self.config.populations
+        samples = batch.x.shape[0] // self.populations
         numbers, logits, measures = (None, None, {}) if made is None else (made.numbers, made.logits, made.measures)
         self.ledger.note(StepEntry(self.steps, samples, batch.rejected, numbers, logits, theta, self.source, measures))
-        grouped = self._by_population(self.state.theta)
-        if self._identical.is_due(self.steps, grouped) and min(self.ledger.totals.stepped, default=0) >= AFTER:
-            self._identical.look(grouped, self.source, self.ledger.totals.steps)
-        return self._answer(batch, made)
+        if self.steps >= self._identical.due:
+            taken = self.ledger.totals.stepped
+            self._identical.look(self.steps, self._by_population(self.state.theta), self.source, taken)
+        return answer
 
     def _answer(self, batch: Screened, made: StepResult | None) -> Tensor:
         """(B, C) log-probabilities: the population's for usable images, the source model's for the others."""
         if batch.usable is None:
             assert made is not None
-            return made.answer[0] if self.config.settings.populations is None else made.answer
+            return made.answer[0] if not self._grouped else made.answer
         own = self.source_logits(batch.x[~batch.usable]).log_softmax(dim=-1)
         answer = own.new_empty(batch.x.shape[0], own.shape[1])
         answer[~batch.usable] = own

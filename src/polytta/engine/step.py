@@ -17,7 +17,6 @@ from polytta.engine.parts import Parts
 from polytta.engine.state import PopulationState
 from polytta.guard import accepted, all_in_range, usable_direction
 from polytta.particles import Engine
-from polytta.report import pack
 from polytta.roles import Lesson, Objective
 
 
@@ -28,7 +27,7 @@ class StepResult:
     Attributes:
         answer: (G, B, C) log-probabilities of each population.
         logits: (G·K, B, C) of the particles, which the answer was made from.
-        numbers: what the report says, packed (``polytta.report.pack``).
+        numbers: what the report says, as one vector (``polytta.report.StepEntry``).
         measures: what the diversifier found out.
         state: the tensors after the step.
     """
@@ -38,23 +37,6 @@ class StepResult:
     numbers: Tensor
     measures: Mapping[str, Tensor]
     state: PopulationState
-
-
-@dataclass(frozen=True)
-class Descent:
-    """Where particles would go.
-
-    Attributes:
-        direction: (G·K, P) to descend; zeros for those that learn nothing.
-        losses: (G·K,) values for the report.
-        healthy: (G·K,) booleans: the direction is finite.
-        measures: what the diversifier found out.
-    """
-
-    direction: Tensor
-    losses: Tensor
-    healthy: Tensor
-    measures: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -74,24 +56,76 @@ class Step:
 
     def __call__(self, state: PopulationState, x: Tensor) -> StepResult:
         """Predicts on ``x`` (G, B, ...) and learns from it."""
-        method, aggregate = self.parts.method, self.parts.aggregate
-        start = self._episode(state) if method.episodic else state
-        context = BatchContext(self.engine, self.parts, start.theta, x, state.step)
+        parts, source = self.parts, self.parts.source
+        start = self._fresh(state) if parts.episodic else state
+
+        # Predict.
+        context = BatchContext(self.engine, parts, start.theta, x, state.step)
         passes = context.passes()
-        logits = context.prediction(passes)
-        lesson = method.learn(context, passes, start.method) if method.adapts else Lesson(state=state.method)
-        lesson, descent = self._descend(context, lesson)
-        after = self._move(context, start, lesson, descent)
-        if method.episodic:
-            logits = self._predict_again(context, after)
+        logits = passes[0].logits.detach() if len(passes) == 1 else context.prediction(passes)
+
+        # Select, descend, diversify; a method may look at what came out and choose another lesson.
+        lesson = parts.method.learn(context, passes, start.method) if parts.method.adapts else Lesson()
+        healthy = torch.ones(context.particles, dtype=torch.bool, device=x.device)
+        losses = start.theta.new_zeros(context.particles)
+        direction: Tensor | None = None
+        measures: dict[str, Tensor] = {}
+        while lesson.terms:
+            learners = lesson.learners
+            theta = lesson.terms[0].passes[0].theta
+            direction = torch.zeros_like(theta)
+            if self.engine.static_shapes or bool(learners.any()):
+                for term in lesson.terms:
+                    context.backward_samples = context.backward_samples + term.selection.mask.sum(dim=1)
+                objective = Objective(
+                    theta,
+                    source,
+                    lesson.terms,
+                    lesson.penalty,
+                    context.again,
+                    context.particles // parts.populations,
+                    parts.populations,
+                    self.engine.rounding,
+                    self.engine.weighted_sums,
+                    measures,
+                )
+                own = objective.losses()
+                towards = parts.diversifier.direction(objective, own)
+                if parts.divisor > 1:
+                    towards = towards / parts.divisor
+                direction, finite = usable_direction(towards, learners)
+                losses, healthy = own.detach(), healthy & finite
+            if lesson.look_again is None:
+                break
+            lesson = lesson.look_again(direction)
+
+        # Move.
+        theta, slots = start.theta, start.optimizer
+        memory: Mapping[str, Tensor] = {**start.method, **lesson.state}
+        if direction is not None and lesson.terms:
+            moves = learners if lesson.moves is None else lesson.moves
+            stepped = parts.optimizer.step(theta, direction, slots, state.learning_rates, source)
+            theta, slots = accepted(moves & healthy, (theta, slots), stepped)
+        if lesson.resets is not None:
+            theta = torch.where(lesson.resets.unsqueeze(1), source, theta)
+            slots = slots if lesson.keep_momentum else parts.optimizer.forget(slots, lesson.resets)
+        if lesson.after_step is not None:
+            theta, memory = lesson.after_step(theta)
+
+        # Aggregate.
         if lesson.answer is not None:
             logits = lesson.answer.detach()
-        answer = aggregate.combine(logits.unflatten(0, (self.parts.populations, -1)), state.evidence)
-        after = replace(after, step=state.step + 1, evidence=evidence.observe(state.evidence, logits))
-        moved = (after.theta != start.theta).any(dim=1)
-        losses, measures = (None, {}) if descent is None else (descent.losses, descent.measures)
-        numbers = pack(moved, losses, lesson, context.forward_samples, context.backward_samples)
-        return StepResult(answer, logits, numbers, measures, self._settled(state, after, x))
+        elif parts.episodic:
+            logits = self._predict_after(context, theta)
+        answer = parts.aggregate.combine(logits.unflatten(0, (parts.populations, -1)), state.evidence)
+        seen = evidence.observe(state.evidence, logits)
+
+        # Record.
+        after = PopulationState(theta, state.learning_rates, state.step + 1, slots, memory, seen)
+        moved = (theta != start.theta).any(dim=1)
+        numbers = _packed(losses, moved, lesson, context)
+        found = {name: value.detach() for name, value in measures.items()}
+        return StepResult(answer, logits, numbers, found, self._settled(state, after, x))
 
     def predict(self, theta: Tensor, x: Tensor, index: Tensor) -> Tensor:
         """(G·K, B, C) logits of the particles as they are."""
@@ -99,73 +133,19 @@ class Step:
             context = BatchContext(self.engine, self.parts, theta, x, index, learns=False)
             return context.prediction(context.passes())
 
-    def _episode(self, state: PopulationState) -> PopulationState:
-        """The state of a stream that begins with this batch."""
-        theta = self.parts.source.expand_as(state.theta)
-        forgotten = torch.ones(theta.shape[0], dtype=torch.bool, device=theta.device)
-        return replace(state, theta=theta, optimizer=self.parts.optimizer.forget(state.optimizer, forgotten))
-
-    def _predict_again(self, context: BatchContext, after: PopulationState) -> Tensor:
+    def _predict_after(self, context: BatchContext, theta: Tensor) -> Tensor:
         """(G·K, B, C) logits after the step, for methods that answer then."""
         with torch.no_grad():
-            later = BatchContext(self.engine, self.parts, after.theta, context.x, context.index, learns=False)
+            later = BatchContext(self.engine, self.parts, theta, context.x, context.index, learns=False)
             logits = later.prediction(later.passes())
         context.forward_samples = context.forward_samples + later.forward_samples
         return logits
 
-    def _descend(self, context: BatchContext, lesson: Lesson) -> tuple[Lesson, Descent | None]:
-        """A direction for the lesson, or for the one that a second look puts in its place."""
-        if not lesson.terms:
-            return lesson, None
-        first = self._direction(context, lesson)
-        again = self.parts.method.look_again(context, lesson, first.direction)
-        if again is None:
-            return lesson, first
-        second = self._direction(context, again)
-        measures = {**first.measures, **second.measures}
-        return again, replace(second, healthy=first.healthy & second.healthy, measures=measures)
-
-    def _direction(self, context: BatchContext, lesson: Lesson) -> Descent:
-        """Where the losses and the interaction of particles lead."""
-        learners = lesson.learners
-        theta = lesson.terms[0].passes[0].theta
-        if not self.engine.static_shapes and not bool(learners.any()):
-            return Descent(torch.zeros_like(theta), theta.new_zeros(len(theta)), torch.ones_like(learners), {})
-        for selection in lesson.selections:
-            context.backward_samples = context.backward_samples + selection.mask.sum(dim=1)
-        objective = Objective(
-            theta,
-            self.parts.source,
-            lesson.terms,
-            lesson.penalty,
-            context.again,
-            self.parts.populations,
-            self.engine.rounding,
-            self.engine.weighted_sums,
-        )
-        losses = objective.losses()
-        direction = self.parts.diversifier.direction(objective, losses)
-        if self.parts.literal:
-            direction = direction / objective.particles
-        direction, healthy = usable_direction(direction, learners)
-        measures = {name: value.detach() for name, value in objective.measures.items()}
-        return Descent(direction, losses.detach(), healthy, measures)
-
-    def _move(
-        self, context: BatchContext, state: PopulationState, lesson: Lesson, descent: Descent | None
-    ) -> PopulationState:
-        """Parameters, optimizer and method after particles moved and some of them started over."""
-        theta, slots = state.theta, state.optimizer
-        if descent is not None:
-            moves = lesson.learners if lesson.moves is None else lesson.moves
-            stepped = self.parts.optimizer.step(theta, descent.direction, slots, state.learning_rates, context.source)
-            theta, slots = accepted(moves & descent.healthy, (theta, slots), stepped)
-        if lesson.resets is not None:
-            theta = torch.where(lesson.resets.unsqueeze(1), context.source, theta)
-            if not lesson.keep_momentum:
-                slots = self.parts.optimizer.forget(slots, lesson.resets)
-        theta, memory = self.parts.method.after_step(context, theta, lesson.state)
-        return replace(state, theta=theta, optimizer=slots, method=memory)
+    def _fresh(self, state: PopulationState) -> PopulationState:
+        """The state of a stream that begins with this batch."""
+        theta = self.parts.source.expand_as(state.theta)
+        everyone = torch.ones(theta.shape[0], dtype=torch.bool, device=theta.device)
+        return replace(state, theta=theta, optimizer=self.parts.optimizer.forget(state.optimizer, everyone))
 
     def _settled(self, before: PopulationState, after: PopulationState, x: Tensor) -> PopulationState:
         """The new state, free of the step's history."""
@@ -178,3 +158,12 @@ class Step:
             else:
                 kept[name] = value.detach() if fine is None else torch.where(fine, value.detach(), old[name])
         return after.with_named(kept)
+
+
+def _packed(losses: Tensor, moved: Tensor, lesson: Lesson, context: BatchContext) -> Tensor:
+    """All numbers of a step as one float64 vector, in the order ``polytta.report.StepEntry`` names."""
+    resets = torch.zeros_like(moved) if lesson.resets is None else lesson.resets
+    parts = [losses, moved, resets, context.forward_samples, context.backward_samples]
+    if lesson.terms:
+        parts.append(torch.stack([term.selection.counts for term in lesson.terms]).sum(dim=0).flatten())
+    return torch.cat([part.to(torch.float64) for part in parts])

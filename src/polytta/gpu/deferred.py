@@ -6,8 +6,8 @@ Adding to it makes it remember the other branch, a ReLU computes everything, and
 asked for so far: whoever reads the tensor finds what torch would have put there.
 
 Code that bypasses torch's functions could not be answered so; our own replacements ask for the values first
-(``materialized``). Layers are deferred only where a trial pass has shown, outputs and gradients compared, that a ReLU is
-all that comes.
+(``materialized``). Outputs are deferred only where a trial pass has shown, outputs and gradients compared, that a ReLU
+is all that comes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

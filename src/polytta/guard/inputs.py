@@ -18,20 +18,17 @@ class Screened:
     Attributes:
         x: (B, ...) with every broken value replaced by 0.
         usable: (B,) booleans; None when all are.
+        rejected: how many images cannot be learnt from.
     """
 
     x: Tensor
-    usable: Tensor | None
+    usable: Tensor | None = None
+    rejected: int = 0
 
     @property
     def good(self) -> Tensor:
         """The images that can be learnt from."""
         return self.x if self.usable is None else self.x[self.usable]
-
-    @property
-    def rejected(self) -> int:
-        """How many images cannot be learnt from."""
-        return 0 if self.usable is None else int((~self.usable).sum())
 
 
 def admit(x: object, dtype: torch.dtype, device: torch.device, populations: int | None = None) -> Tensor:
@@ -73,16 +70,17 @@ def _largest(dtype: torch.dtype) -> float:
     return min(LARGEST_VALUE, torch.finfo(dtype).max)
 
 
-def screen(x: Tensor, populations: int | None = None) -> Screened:
+def screen(x: Tensor, grouped: bool = False) -> Screened:
     """Finds the images of an admitted batch with values that are non-finite or absurdly large.
 
-    With populations they are refused: without them, the populations' batches would differ in size.
+    Where batches of populations are grouped they are refused: without them, the batches would differ in size.
     """
     if bool(all_in_range(x)):
-        return Screened(x, None)
+        return Screened(x)
     fine = x.abs() <= _largest(x.dtype)
-    batch = Screened(torch.where(fine, x, torch.zeros_like(x)), fine.flatten(1).all(dim=1))
-    if populations is not None:
+    usable = fine.flatten(1).all(dim=1)
+    batch = Screened(torch.where(fine, x, torch.zeros_like(x)), usable, int((~usable).sum()))
+    if grouped:
         raise InputError(
             f"x: got {batch.rejected} images with non-finite or absurd values; allowed with populations are none."
         )

@@ -1,7 +1,7 @@
 """The role of a base method: what each particle learns from a batch, how strongly, and when it starts over.
 
 A method is a frozen dataclass. Most methods only write ``select``; one with targets of its own (a teacher, other views,
-text) writes ``learn``; one that looks twice (SAR's perturbed point) writes ``look_again`` too. Everything is batched
+text), or one that looks twice (SAR's perturbed point), writes ``learn``. Everything is batched
 over particles: logits are (K, B, C), masks and weights (K, B), and no operation may mix rows of different particles. A
 method never learns which diversifier, optimizer or engine it meets: it hands over a lesson, and the step does the rest.
 """
@@ -13,7 +13,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from polytta.errors import ConfigError
-from polytta.roles import Context, Lesson, Pass, Selection, Start, State, Term, entropy
+from polytta.roles import Context, Lesson, Pass, Selection, Start, State, Term, entropy, of_one_pass
 
 
 class Method(ABC):
@@ -45,9 +45,8 @@ class Method(ABC):
         """Which samples each particle learns from, given its predictions."""
         raise NotImplementedError(f"{type(self).__name__} writes neither select nor learn")
 
-    def sample_losses(self, logits: Tensor) -> Tensor:
-        """(K, B) losses to descend; entropy unless a method says otherwise."""
-        return entropy(logits)
+    sample_losses = staticmethod(entropy)
+    """From logits (K, B, C) to the losses (K, B) to descend; entropy unless a method writes its own."""
 
     def penalty(self, context: Context, theta: Tensor) -> Tensor | None:
         """(K,) extra loss on the parameters themselves."""
@@ -55,23 +54,12 @@ class Method(ABC):
 
     def learn(self, context: Context, passes: Sequence[Pass], state: State) -> Lesson:
         """What to learn from one pass per view of the batch: by default the selected samples of each view."""
+        penalty = self.penalty(context, passes[0].theta)
         terms = []
         for made in passes:
             selection, state = self.select(context, made, state)
-            terms.append(self.term(made, selection))
-        return Lesson(terms, state, self.penalty(context, passes[0].theta))
-
-    def look_again(self, context: Context, lesson: Lesson, direction: Tensor) -> Lesson | None:
-        """Another lesson to learn instead, given the direction (K, P) of the first; None keeps the first."""
-        return None
-
-    def after_step(self, context: Context, theta: Tensor, state: State) -> tuple[Tensor, State]:
-        """Parameters (K, P) and state once the particles have moved: for teachers and weight averages."""
-        return theta, state
-
-    def term(self, made: Pass, selection: Selection) -> Term:
-        """The selected samples of one pass under ``sample_losses``."""
-        return Term((made,), selection, lambda passes: self.sample_losses(passes[0].logits))
+            terms.append(Term((made,), selection, of_one_pass(self.sample_losses)))
+        return Lesson(terms, state, penalty)
 
 
 def require_methods_of_today(method: Method) -> None:
@@ -79,5 +67,5 @@ def require_methods_of_today(method: Method) -> None:
     if hasattr(method, "update"):
         raise ConfigError(
             f"method: {type(method).__name__} writes update(context, state), which is not called any more; allowed are "
-            "select, learn, look_again and after_step (see CONTRIBUTING.md)."
+            "select and learn (see CONTRIBUTING.md)."
         )

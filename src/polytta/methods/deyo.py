@@ -16,7 +16,7 @@ from torch import Tensor
 from polytta.errors import ConfigError
 from polytta.methods.base import Method
 from polytta.methods.shuffles import SHUFFLES, Shuffle
-from polytta.roles import Context, Pass, Selection, State, entropy
+from polytta.roles import Context, Noise, Pass, Selection, State, entropy
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class DeYO(Method):
         """Confident first, then shape-dependent."""
         entropies = entropy(made.logits.detach())
         confident = entropies < self.entropy_threshold * context.log_classes
-        shuffled = context.forward(made, x=self._shuffled(context, made), where=confident)
+        shuffled = context.forward(made, x=self._shuffled(made.x.detach(), context.noise(made.view)), where=confident)
         label = made.logits.detach().argmax(dim=-1, keepdim=True)
         before = made.logits.detach().softmax(dim=-1).gather(-1, label).squeeze(-1)
         after = shuffled.logits.softmax(dim=-1).gather(-1, label).squeeze(-1)
@@ -75,10 +75,9 @@ class DeYO(Method):
             weight = torch.exp(self.reference_entropy * context.log_classes - entropies) + torch.exp(plpd)
         return Selection.of(confident, kept, weight=weight), state
 
-    def _shuffled(self, context: Context, made: Pass) -> Tensor:
+    def _shuffled(self, images: Tensor, noise: Noise) -> Tensor:
         shuffle = self.shuffle if callable(self.shuffle) else SHUFFLES[self.shuffle]()
-        images = made.x.detach()
-        moved = shuffle(images, context.noise(made.view))
+        moved = shuffle(images, noise)
         if moved.shape != images.shape:
             raise ConfigError(
                 f"method: got a shuffle for DeYO that turns {tuple(images.shape)} into {tuple(moved.shape)}; "

@@ -12,7 +12,7 @@ and coasts on its momentum when only the second is empty.
 """
 
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -72,19 +72,22 @@ class SAR(Method):
         """Reliable samples."""
         return Selection.of(entropy(made.logits.detach()) < self.entropy_threshold * context.log_classes), state
 
-    def look_again(self, context: Context, lesson: Lesson, direction: Tensor) -> Lesson:
-        """The samples that are still reliable at the perturbed point, learnt from there."""
+    def learn(self, context: Context, passes: Sequence[Pass], state: State) -> Lesson:
+        """The reliable samples, to be learnt from at the perturbed point that they lead to."""
+        first = super().learn(context, passes, state)
+        return replace(first, look_again=lambda direction: self._at_perturbed_point(context, first, direction))
+
+    def _at_perturbed_point(self, context: Context, first: Lesson, direction: Tensor) -> Lesson:
         norm = direction.norm(dim=1, keepdim=True)
         perturbed = (context.theta + self.rho * direction / (norm + 1e-12)).requires_grad_()
-        terms = [self._still_reliable(context, term, perturbed) for term in lesson.terms]
-        kept = [term.selection for term in terms]
-        average = self._moving_average(lesson.state["entropy_average"], [term.passes[0] for term in terms], kept)
+        terms = [self._still_reliable(context, term, perturbed) for term in first.terms]
+        average = self._moving_average(first.state["entropy_average"], terms)
         resets = average < self.reset_below
         fixed = self.quirks == "fixed"
         return Lesson(
             terms,
             state={"entropy_average": torch.where(resets, torch.nan, average) if fixed else average},
-            moves={"fixed": None, "reference": torch.ones_like(resets), "deyo": lesson.learners}[self.quirks],
+            moves={"fixed": None, "reference": torch.ones_like(resets), "deyo": first.learners}[self.quirks],
             resets=resets,
             keep_momentum=not fixed,
         )
@@ -94,11 +97,11 @@ class SAR(Method):
         whole_batch = self.second_pass == "all"
         again = context.forward(first.passes[0], where=mask, theta=perturbed, statistics_of_all=whole_batch, grad=True)
         low = entropy(again.logits.detach()) < self.entropy_threshold * context.log_classes
-        return self.term(again, Selection.of(mask, mask & low))
+        return Term((again,), Selection.of(mask, mask & low), first.losses)
 
-    def _moving_average(self, average: Tensor, passes: Sequence[Pass], selections: Sequence[Selection]) -> Tensor:
-        entropies = torch.cat([entropy(made.logits.detach()) for made in passes], dim=1)
-        mask = torch.cat([selection.mask for selection in selections], dim=1)
+    def _moving_average(self, average: Tensor, terms: Sequence[Term]) -> Tensor:
+        entropies = torch.cat([entropy(term.passes[0].logits.detach()) for term in terms], dim=1)
+        mask = torch.cat([term.selection.mask for term in terms], dim=1)
         value = masked_mean(entropies, mask).to(average.dtype)
         moved = torch.where(average.isnan(), value, 0.9 * average + 0.1 * value)
         return torch.where(mask.any(dim=1), moved, average)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from polytta.guard.outputs import raise_as_input_error, usable_logits
 from polytta.network.copies import share_structure
 from polytta.network.layout import Layout
 from polytta.network.norms import is_batch_norm
+from polytta.particles.outputs import check_output, finite_rows, raise_as_input_error
 from polytta.particles.precision import (
     Precision,
     arithmetic,
@@ -109,8 +109,8 @@ class Engine(ABC):
             (K, B, C) logits in float32 or better.
         """
         if self.at_once is None or self.at_once >= theta.shape[0] or twice:
-            return self._pass(theta, x, where, twice=twice)
-        return sliced(self._pass, theta, x, where, self.at_once)
+            return finite_rows(self._pass(theta, x, where, twice=twice))
+        return finite_rows(sliced(self._pass, theta, x, where, self.at_once))
 
     def _pass(self, theta: Tensor, x: Tensor, where: Tensor | None, *, twice: bool = False) -> Tensor:
         attention = sdpa_kernel([SDPBackend.MATH]) if twice else nullcontext()
@@ -133,7 +133,14 @@ class Engine(ABC):
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor: ...
 
     def _forward(self, x: Tensor) -> Tensor:
-        return usable_logits(self._call(x), x.shape[0])
+        return self._checked_output(self._call(x), x.shape[0])
+
+    def _checked_output(self, out: Any, batch: int) -> Tensor:
+        """A network was looked at with batches of two and three, and may say something else of others."""
+        if getattr(out, "shape", None) != (batch, self.findings.num_classes):
+            return check_output(out, batch)
+        logits: Tensor = out
+        return logits
 
     def _call(self, x: Tensor) -> object:
         """What the network returns."""

@@ -5,7 +5,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from polytta.guard.outputs import usable_logits
 from polytta.network.copies import use_batch_statistics
 from polytta.particles.engine import Engine, Statistics
 
@@ -38,4 +37,4 @@ class LoopEngine(Engine):
         alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics
         given = x.repeat_interleave(2, dim=0) if alone else x
         out = torch.func.functional_call(self.network, self.layout.named(vector), (self._enter(given),))
-        return usable_logits(out, given.shape[0])[: x.shape[0]]
+        return self._checked_output(out, given.shape[0])[: x.shape[0]]

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from polytta.errors import ModelError
-from polytta.guard.outputs import check_output, model_errors_as_input_errors
 from polytta.network.norms import NormRecipe, is_batch_norm, is_norm, recognise
+from polytta.particles.outputs import check_output, model_errors_as_input_errors
 from polytta.particles.precision import plain_attention
 
 

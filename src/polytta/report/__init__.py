@@ -2,6 +2,5 @@
 
 from polytta.report.ledger import Ledger as Ledger
 from polytta.report.ledger import StepEntry as StepEntry
-from polytta.report.ledger import pack as pack
 from polytta.report.step import StepReport as StepReport
 from polytta.report.step import Totals as Totals

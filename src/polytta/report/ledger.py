@@ -12,23 +12,8 @@ from torch import Tensor
 
 from polytta.diversity import Diversifier
 from polytta.report.step import StepReport, Totals
-from polytta.roles import Lesson
 
 _MOST_PENDING = 256
-
-
-def pack(
-    moved: Tensor, losses: Tensor | None, lesson: Lesson, forward_samples: Tensor, backward_samples: Tensor
-) -> Tensor:
-    """All numbers of a step as one float64 vector: losses, moves, resets, work done, counts of each filter."""
-    resets = torch.zeros_like(moved) if lesson.resets is None else lesson.resets
-    parts = [moved, resets, forward_samples, backward_samples]
-    if losses is None:
-        losses = moved.new_zeros(len(moved), dtype=torch.float64)
-    counts = [selection.counts for selection in lesson.selections]
-    if counts:
-        parts.append(torch.stack(counts).sum(dim=0).flatten())
-    return torch.cat([losses.to(torch.float64), *[part.to(torch.float64) for part in parts]])
 
 
 @dataclass(frozen=True)
@@ -39,7 +24,8 @@ class StepEntry:
         step: number of the step, from 1.
         samples: images in the batch (of one population).
         rejected: images nothing was learnt from.
-        numbers: packed numbers; None when no image was usable.
+        numbers: losses, moves, resets, forward and backward samples, and counts of each filter, G·K of each, as one
+            vector; None when no image was usable.
         logits: (G·K, B, C); None when no image was usable.
         theta: (G·K, P) after the step.
         source: (P,).

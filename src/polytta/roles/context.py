@@ -5,7 +5,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from polytta.roles.noise import Noise
+from polytta.roles.noise import StepNoise
 from polytta.roles.passes import Pass
 
 
@@ -48,8 +48,9 @@ class Context(Start, Protocol):
         ``statistics_of_all``.
         """
 
-    def noise(self, view: int) -> Noise:
-        """The particles' random numbers for this step and view."""
+    @property
+    def noise(self) -> StepNoise:
+        """``noise(view)`` gives the particles' random numbers for this step and view."""
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Tensors named like the model's parameters as one vector (P,)."""

@@ -35,6 +35,15 @@ class Term:
     losses: SampleLosses
 
 
+def of_one_pass(losses: Callable[[Tensor], Tensor]) -> SampleLosses:
+    """Losses of a term over one pass, given as a function of its logits."""
+
+    def of_passes(passes: Sequence[Pass]) -> Tensor:
+        return losses(passes[0].logits)
+
+    return of_passes
+
+
 @dataclass(frozen=True)
 class Lesson:
     """What a method wants learnt from a batch.
@@ -47,6 +56,8 @@ class Lesson:
         resets: (K,) booleans, the particles that return to source after the step; None means none.
         keep_momentum: whether a reset particle's optimizer state survives.
         answer: (K, B, C) logits to answer with; None means those of the passes over the batch.
+        look_again: given the direction (K, P) of this lesson, another to learn in its place (SAR's second pass).
+        after_step: given the parameters (K, P) after the step, those to keep and the state (teachers, averages).
     """
 
     terms: Sequence[Term] = ()
@@ -56,13 +67,10 @@ class Lesson:
     resets: Tensor | None = None
     keep_momentum: bool = False
     answer: Tensor | None = None
-
-    @property
-    def selections(self) -> list[Selection]:
-        """One per term."""
-        return [term.selection for term in self.terms]
+    look_again: Callable[[Tensor], "Lesson"] | None = None
+    after_step: Callable[[Tensor], tuple[Tensor, State]] | None = None
 
     @property
     def learners(self) -> Tensor:
         """(K,) the particles that kept a sample."""
-        return any_selected(self.selections)
+        return any_selected([term.selection for term in self.terms])

@@ -7,6 +7,7 @@ same numbers, and a captured graph draws new ones at every replay, because the s
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,6 +22,23 @@ def keys(owners: Sequence[tuple[int, int]], views: int, device: torch.device) ->
     """(views, R) keys of particles given as (seed, number of the particle)."""
     table = [[_signed(_mix(seed, number, view)) for seed, number in owners] for view in range(views)]
     return torch.tensor(table, dtype=torch.int64, device=device)
+
+
+@dataclass(frozen=True)
+class StepNoise:
+    """The numbers of one step: called with a view, those of that view from their first on.
+
+    Attributes:
+        keys: (views, R).
+        step: () number of the step.
+    """
+
+    keys: Tensor
+    step: Tensor
+
+    def __call__(self, view: int) -> "Noise":
+        """The particles' random numbers for this step and view."""
+        return Noise(self.keys[view], self.step)
 
 
 class Noise:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from polytta.roles.lesson import Term
-from polytta.roles.passes import Pass, Selection, any_selected
+from polytta.roles.passes import Pass, any_selected
 
 
 def weighted_sums(weights: Tensor, values: Tensor) -> Tensor:
@@ -26,6 +26,7 @@ class Objective:
         terms: what each particle descends.
         penalty: (G·K,) loss on the parameters themselves, or None.
         again: repeats a pass with other images, for at least the (particle, sample) pairs marked.
+        particles: K.
         populations: G.
         rounding: relative rounding error of the passes.
         weighted_sums: the sums of that name, as the engine at hand computes them.
@@ -37,20 +38,11 @@ class Objective:
     terms: Sequence[Term]
     penalty: Tensor | None
     again: Callable[[Pass, Tensor, Tensor], Pass]
+    particles: int
     populations: int = 1
     rounding: float = 2.0**-23
     weighted_sums: Callable[[Tensor, Tensor], Tensor] = weighted_sums
     measures: dict[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def particles(self) -> int:
-        """K."""
-        return self.theta.shape[0] // self.populations
-
-    @property
-    def passes(self) -> list[tuple[Pass, Selection]]:
-        """Every pass that is learnt from, with the samples of it that count."""
-        return [(one, term.selection) for term in self.terms for one in term.passes]
 
     @property
     def learners(self) -> Tensor:

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from torch import Tensor
 
@@ -24,7 +24,7 @@ NOT_STORED = "not stored"
 class Part(Protocol):
     """What a registry holds the classes of."""
 
-    name: Any
+    name: ClassVar[str]
 
     def validate(self) -> None:
         """Raises ConfigError when a field has a value that is not allowed."""
@@ -176,7 +176,7 @@ def as_tuples(value: Any) -> Any:
 
 def source_digest(part: object) -> str | None:
     """SHA-256 of the file that defines a part from outside polytta, None of our own or of what has no file."""
-    owner = part if inspect.isroutine(part) or inspect.isclass(part) else type(part)
+    owner: Any = part if inspect.isroutine(part) or inspect.isclass(part) else type(part)
     module = getattr(owner, "__module__", "") or ""
     if module.partition(".")[0] in ("polytta", "builtins", "torch"):
         return None
@@ -184,11 +184,12 @@ def source_digest(part: object) -> str | None:
         file = inspect.getsourcefile(owner)
     except TypeError:
         return None
-    return None if file is None or not Path(file).is_file() else _file_digest(file, Path(file).stat().st_mtime_ns)
+    return None if file is None or not Path(file).is_file() else _first_digest(owner, file)
 
 
 @cache
-def _file_digest(file: str, changed: int) -> str:
+def _first_digest(owner: object, file: str) -> str:
+    """Of the file as it was when its part was first asked for: what it says later is not what this process runs."""
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 

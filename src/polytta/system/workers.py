@@ -1,11 +1,65 @@
-"""Worker processes that use one core each and never outlive the process that started them."""
+"""Runs tasks in this process, or in several of one thread each that never outlive it.
+
+    for done in run_tasks(work, tasks, jobs=4, report=bar.update):
+        keep(done.task, done.result())
+
+A worker that dies (killed, out of memory, a crash in compiled code) costs the task it was at, and another takes its
+place; the standard pool would be lost with its first worker. Whoever stops taking results, or is interrupted, stops all
+workers at once.
+"""
 
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
+import signal
 import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import torch
+
+from polytta.errors import PolyttaError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_POLL_SECONDS = 0.2
+
+
+class WorkerDiedError(PolyttaError):
+    """The process that ran a task ended before the task was done."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a task is told of the process that runs it.
+
+    Attributes:
+        number: 0 to one less than the number of jobs.
+        report: tells the main process how much was done since it was last called.
+    """
+
+    number: int
+    report: Callable[[int], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Finished(Generic[T, R]):
+    """A task that is over, one way or the other."""
+
+    task: T
+    value: R | None = None
+    error: Exception | None = None
+
+    def result(self) -> R:
+        """What the task returned; raises what it raised, or WorkerDiedError."""
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
 
 
 def usable_cores() -> int:
@@ -15,16 +69,171 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+def run_tasks(
+    work: Callable[[T, Worker], R],
+    tasks: Sequence[T],
+    jobs: int,
+    report: Callable[[int], object] = lambda count: None,
+    preload: str | None = None,
+) -> Iterator[Finished[T, R]]:
+    """Runs every task once; yields each as soon as it is done.
+
+    Args:
+        work: does a task; a function of a module (or a ``partial`` of one), since workers have to import it.
+        tasks: given out in this order, one at a time to each worker.
+        jobs: processes; 1 runs all of them in this one.
+        report: told, in this process, what the workers' own ``report`` was.
+        preload: module that is imported once for all workers, in a process they are forked from. Without it, and where
+            forking is not possible, every worker imports for itself. Not for work on a GPU: a forked process cannot use
+            CUDA when anything imported before has so much as asked for a device.
+    """
+    if jobs <= 1 or not tasks:
+        return _run_here(work, tasks, report)
+    return _run_in_processes(work, tasks, min(jobs, len(tasks)), report, _context(preload))
+
+
+def _run_here(
+    work: Callable[[T, Worker], R], tasks: Sequence[T], report: Callable[[int], object]
+) -> Iterator[Finished[T, R]]:
+    threads = torch.get_num_threads()
+    # One, as in a worker: the number of threads can change the last digits of a result.
+    torch.set_num_threads(1)
+    try:
+        for task in tasks:
+            try:
+                done = Finished[T, R](task, value=work(task, Worker(0, report)))
+            except Exception as error:
+                done = Finished(task, error=error)
+            yield done
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _run_in_processes(
+    work: Callable[[T, Worker], R], tasks: Sequence[T], jobs: int, report: Callable[[int], object], context: Any
+) -> Iterator[Finished[T, R]]:
+    waiting = list(reversed(tasks))
+    # Each worker writes its own place and no other, so there is no lock that a killed worker could keep.
+    counts = context.RawArray("q", jobs)
+    reported = 0
+    processes: list[_Process] = []
+    try:
+        processes += [_Process(context, work, number, counts) for number in range(jobs)]
+        while waiting or any(process.is_busy for process in processes):
+            for process in processes:
+                if waiting and not process.is_busy:
+                    process.give(waiting.pop())
+            busy = {process.connection: process for process in processes if process.is_busy}
+            for ready in multiprocessing.connection.wait(list(busy), _POLL_SECONDS):
+                process = busy[ready]
+                done: Finished[T, R] = process.take()
+                if isinstance(done.error, WorkerDiedError):
+                    processes[process.number] = _Process(context, work, process.number, counts)
+                yield done
+            total = sum(counts)
+            if total > reported:
+                report(total - reported)
+                reported = total
+    finally:
+        for process in processes:
+            process.end()
+        for process in processes:
+            process.join()
+
+
+class _Process:
+    """A worker at the other end of a pipe, and the task it is at."""
+
+    def __init__(self, context: Any, work: Callable[[Any, Worker], Any], number: int, counts: Any) -> None:
+        self.number = number
+        self.is_busy = False
+        self._task: Any = None
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, work, number, counts), daemon=True)
+        self._process.start()
+        # Ours must be the only other end: then a dead worker is the end of the pipe.
+        theirs.close()
+
+    def give(self, task: Any) -> None:
+        self._task, self.is_busy = task, True
+        with suppress(OSError):  # of a dead worker, which the other direction of the pipe will tell
+            self.connection.send(task)
+
+    def take(self) -> Finished[Any, Any]:
+        task, self._task, self.is_busy = self._task, None, False
+        try:
+            value, error, story = self.connection.recv()
+        except (EOFError, OSError):
+            self.end()
+            self.join()
+            code = self._process.exitcode
+            died = WorkerDiedError(f"the process that ran it ended with exit code {code}, before it was done.")
+            return Finished(task, error=died)
+        if error is not None:
+            error.__cause__ = _RemoteError(f"\n{story}")
+        return Finished(task, value, error)
+
+    def end(self) -> None:
+        self.connection.close()
+        self._process.terminate()
+
+    def join(self) -> None:
+        self._process.join()
+
+
+class _RemoteError(Exception):
+    """The traceback of an error that was raised in a worker, as its cause."""
+
+
+def _context(preload: str | None) -> Any:
+    if preload is None or "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([preload])
+    return context
+
+
+def _serve(connection: Any, work: Callable[[Any, Worker], Any], number: int, counts: Any) -> None:
+    start_worker()
+
+    def count(done: int) -> None:
+        counts[number] += done
+
+    worker = Worker(number, count)
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:
+            return
+        value, error, story = None, None, ""
+        try:
+            value = work(task, worker)
+        except Exception as raised:
+            error, story = _portable(raised), traceback.format_exc()
+        connection.send((value, error, story))
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or its words where another process could not make it again."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
 def start_worker() -> None:
-    """First thing a worker runs."""
+    """First thing a worker does."""
     # One core each: the processes are the parallelism.
     torch.set_num_threads(1)
+    # An interrupt is for the main process, which ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
 
 
 def _follow(sentinel: int) -> None:
-    """End this worker when the main process is gone: a pool's workers outlive a killed parent otherwise."""
+    """Ends this worker when the main process is gone, killed perhaps, and could not do so itself."""
     multiprocessing.connection.wait([sentinel])
     os._exit(1)

@@ -8,7 +8,7 @@ from torch import nn
 
 from polytta.gpu import kernels
 from polytta.gpu.pooling import FusedMaxPool
-from polytta.particles.folded_norm import Fold
+from polytta.particles.fold import CurrentFold
 
 
 @needs_kernels
@@ -63,6 +63,6 @@ def test_what_the_kernel_does_not_know_is_left_to_torch() -> None:
         assert not FusedMaxPool.fits(layer)
     x = torch.randn(2, 3, 8, 8)
     layer = nn.MaxPool2d(3, 2, 1)
-    assert torch.equal(FusedMaxPool(layer, Fold())(x), layer(x))
+    assert torch.equal(FusedMaxPool(layer, CurrentFold())(x), layer(x))
     with pytest.raises(RuntimeError, match="size"):
-        FusedMaxPool(nn.MaxPool2d(7), Fold())(x[..., :5].contiguous(memory_format=torch.channels_last))
+        FusedMaxPool(nn.MaxPool2d(7), CurrentFold())(x[..., :5].contiguous(memory_format=torch.channels_last))

@@ -4,6 +4,7 @@ from tests.gpu.kernels.where import DEVICE, needs_kernels
 
 from polytta.diversity.input_gradients import products, through_products
 from polytta.gpu import kernels
+from polytta.roles.objective import weighted_sums
 
 
 @needs_kernels
@@ -23,4 +24,5 @@ def test_the_slope_through_products_is_that_of_autograd() -> None:
     dots = products(gradients, mask)
     slope = torch.randn_like(dots)
     expected = torch.autograd.grad(dots, gradients, slope)[0]
-    assert torch.allclose(through_products(slope, gradients.detach(), mask), expected, atol=1e-4)
+    for sums in (weighted_sums, kernels.mix):
+        assert torch.allclose(through_products(slope, gradients.detach(), mask, sums), expected, atol=1e-4)

@@ -9,11 +9,10 @@ from tests.gpu.kernels.where import DEVICE, needs_kernels
 from torch import Tensor, nn
 
 import polytta
-from polytta.gpu import kernels
+from polytta.gpu import GraphEngine, kernels
 from polytta.gpu.pooling import FusedMaxPool
 from polytta.gpu.shortcut import Shortcut
-from polytta.particles.probe import probe
-from polytta.particles import GraphEngine, StaticFoldedEngine
+from polytta.particles import StaticFoldedEngine
 
 pytestmark = needs_kernels
 NORMS: dict[str, Callable[[int], nn.Module]] = {
@@ -60,7 +59,7 @@ def test_kernels_compute_what_plain_modules_do(norm: str, masked: bool) -> None:
     x = torch.randn(2, 3, 3, 16, 16, generator=torch.Generator().manual_seed(1)).to(DEVICE)
     adapted = polytta.adapt(model, "tent", engine="static", lr=0.0)
     adapted.predict(x[0])
-    findings = probe(adapted.source_network, x[0, :1], adapted.config.layers, everything=True)
+    findings = GraphEngine.examine(adapted.source_network, x[0, :1], adapted.config.layers)
     assert len(findings.before_relu) == 9
     fused, plain = (
         engine(adapted.source_network, adapted.layout, findings, "batch")
@@ -102,14 +101,14 @@ def test_gradients_of_all_readers_arrive(defers: bool) -> None:
     x = torch.randn(1, 2, 3, 12, 12, generator=torch.Generator().manual_seed(1)).to(DEVICE)
     adapted = polytta.adapt(model, "tent", engine="static", lr=0.0)
     adapted.predict(x[0])
-    findings = probe(adapted.source_network, x[0, :1], adapted.config.layers, everything=True)
+    findings = GraphEngine.examine(adapted.source_network, x[0, :1], adapted.config.layers)
     assert not findings.before_relu
     theta = adapted.theta[:1].detach().clone().requires_grad_()
     images = x.flatten(0, 1).contiguous(memory_format=torch.channels_last).unflatten(0, (1, 2)).requires_grad_()
     results = []
     for engine in (GraphEngine, StaticFoldedEngine):
         made = engine(adapted.source_network, adapted.layout, findings, "batch")
-        for norm in made.stand_ins if engine is GraphEngine else ():
+        for norm in made.norms if engine is GraphEngine else ():
             norm.defers = defers  # as if the trial had let it
         logits = made.logits(theta, images)
         results.append((logits.detach(), *torch.autograd.grad(logits.square().sum(), (theta, images))))
@@ -136,7 +135,9 @@ def test_two_branches_of_an_output_come_back_apart() -> None:
 
 @pytest.mark.parametrize("shape", [(4, 8, 7, 6), (4, 8, 6, 7), (2, 8, 65, 64)])
 @pytest.mark.parametrize("groups", [2, None])
-@pytest.mark.parametrize("read", ["out strided", "strided_output", "out second strided", "second strided"])
+@pytest.mark.parametrize(
+    "read", ["out strided_output", "strided_output", "out second_output strided_output", "second_output strided_output"]
+)
 def test_every_other_pixel_comes_back_apart(shape: tuple[int, ...], groups: int | None, read: str) -> None:
     generator = torch.Generator().manual_seed(0)
     x, branch = (

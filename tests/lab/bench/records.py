@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from polytta.lab.bench.cell import Cell
-from polytta.lab.bench.record import Curves, DisagreementVsError, Particles, Record, Reliability, Results, Times
+from polytta.lab.bench.record import CellResults, Curves, DisagreementVsError, Particles, Record, Reliability, Times
 
 CELL = Cell(
     model="bundled/cifar10_resnet_gn",
@@ -17,13 +17,12 @@ CELL = Cell(
     batch_size=1,
     images=40,
     variant="naive",
-    method="deyo",
-    particles=3,
+    settings={"method": "deyo", "particles": 3},
 )
 PINS: dict[str, Any] = {
     "model": {"id": CELL.model, "preprocessing": {"mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}},
     "stream": {"sha256": "0" * 64, "images": 40},
-    "settings": {"learning_rates": [1e-3, 1.2e-3, 1.4e-3]},
+    "settings": {"lr": [1e-3, 1.2e-3, 1.4e-3]},
     "protocol": "test",
     "data_origin": "generated",
 }
@@ -37,7 +36,7 @@ def random_record(seed: int = 0, accuracy: float = 0.7, pins: dict[str, Any] = P
     return Record(
         cell=replace(CELL, **cell),
         pins=pins,
-        results=Results(
+        results=CellResults(
             accuracy=100 * float(correct.mean()),
             top5=99.0,
             per_class=(70.0, None, *triple),
@@ -54,6 +53,7 @@ def random_record(seed: int = 0, accuracy: float = 0.7, pins: dict[str, Any] = P
             forward_samples=120,
             backward_samples=12,
             images=images,
+            last_answers=(3, 1, 4, 1, 5, 9),
         ),
         curves=Curves((20, 40), (60.0, 80.0), (0.5, 0.3), (0.1, 0.0), (triple, triple)),
         reliability=Reliability((0.5,), (0.7,), (images,)),

@@ -1,6 +1,7 @@
 """Whole benchmarks: stopped, resumed, damaged, failing, in one process and in several."""
 
 import json
+import multiprocessing
 import random
 import time
 from dataclasses import replace
@@ -11,12 +12,9 @@ from tests.lab.bench.networks import ENOUGH, TINY
 from tests.lab.bench.test_run import lasting
 
 from polytta.errors import InputError, PolyttaWarning
-from polytta.lab.bench.benchmark import Options, benchmark
-from polytta.lab.bench.grid import Grid
-from polytta.lab.bench.jobs import worker_context
-from polytta.lab.bench.record import Record
-from polytta.lab.bench.run import Execution
-from polytta.lab.bench.store import Store, read_records
+from polytta.lab.bench import Execution, Grid, Options, Record, benchmark, read_records
+from polytta.lab.bench.on_machine import PRELOAD
+from polytta.lab.bench.store import Store
 
 QUIET = Options(jobs=1, progress=False)
 GRID = Grid(models=(TINY,), corruptions=("fog", "contrast"), variants=("source", "tent"), images=20, seeds=(0, 1))
@@ -37,7 +35,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_killed_five_times_it_ends_with_the_same_table(tmp_path: Path) -> None:
     """kill -9 at random moments of a run on the bundled model and images."""
     grid = Grid(corruptions=("fog", "contrast"), variants=("source", "tent"), images=20, seeds=(0, 1))
-    context, moments, kept = worker_context(Execution()), random.Random(0), []
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([PRELOAD])
+    moments, kept = random.Random(0), []
     for _ in range(5):
         run = context.Process(target=benchmark, args=(grid, tmp_path / "killed", QUIET))
         run.start()
@@ -70,7 +70,7 @@ def test_finished_cells_are_left_alone_and_a_larger_grid_adds_to_them(whole: Pat
 def test_processes_and_folding_change_nothing_that_counts(whole: Path, tmp_path: Path) -> None:
     benchmark(GRID, tmp_path / "two", replace(QUIET, jobs=2))
     assert tables(tmp_path / "two") == tables(whole)
-    folded = benchmark(GRID, tmp_path / "folded", replace(QUIET, how=Execution(fold="always"))).records
+    folded = benchmark(GRID, tmp_path / "folded", replace(QUIET, execution=Execution(fold="always"))).records
     apart = read_records(whole)
     assert {record.times.folded_cells for record in folded} == {4}
     assert [record.key for record in folded] == [record.key for record in apart]
@@ -94,7 +94,7 @@ def test_a_damaged_record_is_set_aside_and_run_again(whole: Path, tmp_path: Path
 def test_a_cell_that_fails_is_told_of_and_costs_no_other(tmp_path: Path, jobs: int) -> None:
     fragile = TINY.replace("tiny", "fragile")
     grid = replace(GRID, models=(fragile, TINY), corruptions=("fog",), seeds=(0,), images=2 * ENOUGH)
-    summary = benchmark(grid, tmp_path, replace(QUIET, jobs=jobs, how=Execution(fold="always")))
+    summary = benchmark(grid, tmp_path, replace(QUIET, jobs=jobs, execution=Execution(fold="always")))
     assert [record.cell.model for record in summary.records] == [TINY, TINY]
     assert [failure.cell.model for failure in summary.failures] == [fragile, fragile]
     for failure in summary.failures:

@@ -4,14 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from tests.lab.bench.cells import run_cell, tiny_cell
 from tests.lab.bench.networks import TINY
-from tests.lab.bench.records import PINS, random_record
-from tests.lab.bench.test_run import tiny_cell
+from tests.lab.bench.records import CELL, PINS, random_record
 
 from polytta.errors import InputError
-from polytta.lab.bench.compare import as_text, compare, mcnemar
+from polytta.lab.bench.comparison import as_text, compare, mcnemar
 from polytta.lab.bench.record import Record
-from polytta.lab.bench.run import run_cells
 
 
 def with_correct(record: Record, correct: np.ndarray) -> Record:
@@ -20,8 +19,8 @@ def with_correct(record: Record, correct: np.ndarray) -> Record:
 
 
 def test_another_normalisation_is_named() -> None:
-    one = run_cells([tiny_cell("source")])[0]
-    other = run_cells([tiny_cell("source", model=TINY.replace("tiny", "shifted"))])[0]
+    one = run_cell(tiny_cell("source"))
+    other = run_cell(tiny_cell("source", model=TINY.replace("tiny", "shifted")))
     found = {difference.fact: difference for difference in compare([one], [other]).differences}
     assert set(found) == {"cell.model", "pins.model.id", "pins.model.preprocessing.mean"}
     assert found["pins.model.preprocessing.mean"].a == [0.5, 0.5, 0.5]
@@ -95,7 +94,6 @@ def test_cells_without_a_partner_are_counted_and_none_at_all_is_refused() -> Non
     [
         ("batch_size", (1, 64)),
         ("images", (40, None)),
-        ("precision", ("fp32", "bf16")),
         ("normalisation", ("correct", "sar2023")),
         ("model", ("timm/net", "torchvision/net")),
         ("corruption", (("fog", "snow"), ("fog", "frost"))),
@@ -110,6 +108,26 @@ def test_cells_that_differ_in_one_field_are_rows_of_their_own(field: str, values
     assert all(f"{field}=" in name for name in comparison.verdicts)
 
 
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"precision": "bf16"}, "precision=bf16"),
+        ({"diversity": {"name": "grad", "weight": 0.5}}, "diversity.weight=0.5"),
+        ({"lr_spread": 0.5}, "lr_spread=0.5"),
+    ],
+)
+def test_cells_that_differ_in_one_option_are_rows_of_their_own(settings: dict[str, object], named: str) -> None:
+    run = [random_record(settings={**CELL.settings, "diversity": "grad", **more}) for more in ({}, settings)]
+    comparison = compare(run, run)
+    assert len(comparison.verdicts) == 2
+    assert any(named in name for name in comparison.verdicts)
+
+
+def test_an_option_that_is_given_as_its_default_is_no_difference() -> None:
+    spelt_out = random_record(settings={**CELL.settings, "lr_spread": 0.2, "exclude": "auto"})
+    assert compare([random_record()], [spelt_out]).differences == []
+
+
 def test_runs_that_differ_as_a_whole_are_compared_and_the_fact_is_named() -> None:
     runs = [[random_record(variant=v, normalisation=n) for v in ("a", "b")] for n in ("correct", "sar2023")]
     comparison = compare(*runs)
@@ -118,7 +136,7 @@ def test_runs_that_differ_as_a_whole_are_compared_and_the_fact_is_named() -> Non
 
 
 def test_a_cell_that_could_be_either_of_two_has_no_partner() -> None:
-    twins = [random_record(lr=rate) for rate in (1e-3, 2e-3)]
+    twins = [random_record(settings={**CELL.settings, "lr": rate}) for rate in (1e-3, 2e-3)]
     comparison = compare([*twins, random_record(severity=1)], [random_record(), random_record(severity=1)])
     assert (comparison.only_a, comparison.only_b) == (2, 1)
 

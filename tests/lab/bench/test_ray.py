@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from tests.lab.bench.networks import TINY
 
-from polytta.lab.bench.benchmark import Options, benchmark
-from polytta.lab.bench.grid import Grid
+from polytta.lab.bench import Grid, Options, benchmark
 
 ray = pytest.importorskip("ray")
 

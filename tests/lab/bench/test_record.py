@@ -10,7 +10,7 @@ from polytta.lab.bench.record import Record, canonical_json
 
 
 def test_a_record_comes_back_from_its_file_whole(tmp_path: Path) -> None:
-    record = random_record(corruption=("fog", "snow"), lr=(1e-3, 2e-3, 3e-3), options={"lr_spread": 0.1})
+    record = random_record(corruption=("fog", "snow"), settings={"lr": (1e-3, 2e-3, 3e-3), "lr_spread": 0.1})
     path = record.write(tmp_path)
     assert path.name == f"{record.key}.json"
     assert [file.name for file in tmp_path.iterdir()] == [path.name]

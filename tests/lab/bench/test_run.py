@@ -7,31 +7,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tests.lab.bench.networks import TINY
-from tests.lab.bench.records import CELL
+from tests.lab.bench.cells import run_cell, run_cells, tiny_cell
 
-import polytta
-from polytta.aggregate import aggregate, evidence
+from polytta.aggregate import MeanProbs, evidence
+from polytta.api import adapt_with
 from polytta.errors import InputError
-from polytta.lab.bench import groups, run
-from polytta.lab.bench.cell import Cell
+from polytta.lab.bench import costs, groups, run
 from polytta.lab.bench.data import open_cell_stream
+from polytta.lab.bench.execution import Execution
 from polytta.lab.bench.plan import KeptClasses, Plan, plan_cell, source_model
-from polytta.lab.bench.record import Record
-from polytta.lab.bench.run import Execution, run_cells, run_group
+from polytta.lab.bench.record import Record, canonical_json
+from polytta.lab.bench.run import run_group
 from polytta.lab.bench.tally import Tally
-from polytta.lab.bench.variants import VARIANTS, adapt_arguments, cell_fields
+from polytta.settings.plain import to_plain
 from polytta.stream import Batch, Stream
 
 MAY_DIFFER = ("environment", "times", "sha256")
-
-
-def tiny_cell(variant: str = "grad", **change: object) -> Cell:
-    arguments = dict(VARIANTS[variant])
-    if arguments["method"] == "deyo":  # thresholds that an untrained network passes now and then
-        arguments["method"] = {"name": "deyo", "entropy_threshold": 0.9, "plpd_threshold": -0.2}
-    fields = cell_fields(variant, arguments)
-    return replace(CELL, **{**fields, "model": TINY, "lr": 0.02, "images": 24, **change})
 
 
 def lasting(record: Record) -> dict[str, object]:
@@ -41,13 +32,13 @@ def lasting(record: Record) -> dict[str, object]:
 @pytest.mark.parametrize("variant", ["source", "sar", "svgd", "grad_flips", "grad_mixed"])
 def test_two_runs_of_a_cell_give_the_same_record(variant: str) -> None:
     cell = tiny_cell(variant)
-    first, second = run_cells([cell])[0], run_cells([cell])[0]
+    first, second = run_cell(cell), run_cell(cell)
     assert lasting(first) == lasting(second)
     assert first.results.images == len(first.correct) == 24
     assert (max(first.results.stepped) > 0) == (variant != "source")
 
 
-def test_streams_fed_and_counted_in_pieces_lose_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_fed_and_counted_in_pieces_give_the_same_record(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [tiny_cell("naive", scenario="mild", batch_size=5, seed=seed) for seed in (0, 1)]
     whole = run_cells(cells)
     monkeypatch.setattr(run, "_FEED_BYTES", 1)
@@ -73,7 +64,7 @@ def test_the_numbers_are_those_of_a_plain_loop() -> None:
     seen: list[int] = []
     record = run_cells([cell], seen.append)[0]
     source, stream = source_model(cell), open_cell_stream(cell)
-    adapted = polytta.adapt(source.module, **adapt_arguments(cell))
+    adapted = adapt_with(cell.to_settings(), source.module)
     log_probs, labels, disagreed = [], [], []
     for batch in stream.batches():
         log_probs.append(adapted(source.preprocessing(batch.images)))
@@ -98,14 +89,12 @@ def test_the_numbers_are_those_of_a_plain_loop() -> None:
     assert sum(value * count for value, count in zip(results.per_class, counts, strict=True) if value) == pytest.approx(
         100 * hits.sum().item()
     )
-    settings = {name: value for name, value in adapted.config.to_dict().items() if name in record.pins["settings"]}
-    assert polytta.lab.bench.record.canonical_json(
-        settings | {"num_classes": 10}
-    ) == polytta.lab.bench.record.canonical_json(record.pins["settings"])
+    settings = {name: value for name, value in to_plain(adapted.settings).items() if name in record.pins["settings"]}
+    assert canonical_json(settings) == canonical_json(record.pins["settings"])
 
 
 def test_curves_bins_and_trajectories_tell_of_the_same_stream() -> None:
-    record = run_cells([tiny_cell("svgd", images=120)])[0]
+    record = run_cell(tiny_cell("svgd", images=120))
     results, curves = record.results, record.curves
     assert len(curves.position) == 50
     assert curves.position[-1] == 120
@@ -132,10 +121,11 @@ def test_curves_bins_and_trajectories_tell_of_the_same_stream() -> None:
 
 @pytest.mark.parametrize("variant", ["source", "tent", "sar", "naive", "svgd", "grad_mixed"])
 def test_folded_cells_are_the_cells_alone(variant: str) -> None:
-    changes = [{"corruption": "fog"}, {"corruption": "snow", "seed": 3}, {"corruption": "fog", "lr": 0.005, "seed": 1}]
+    other_rate = {"corruption": "fog", "settings": {"lr": 0.005}, "seed": 1}
+    changes = [{"corruption": "fog"}, {"corruption": "snow", "seed": 3}, other_rate]
     cells = [tiny_cell(variant, scenario="mild", batch_size=9, **change) for change in changes]
     for folded, cell in zip(run_cells(cells), cells, strict=True):
-        alone = run_cells([cell])[0]
+        alone = run_cell(cell)
         assert folded.key == alone.key
         assert (folded.correct == alone.correct).all()
         for name in ("accuracy", "ece", "nll", "brier", "entropy", "disagreement"):
@@ -157,7 +147,7 @@ def test_streams_cut_into_other_batches_do_not_share_a_batch() -> None:
     assert [len(group) for group in together] == [2, 2]
     for group in together:
         for plan, folded in zip(group, run_group(group, lambda images: None, Execution()), strict=True):
-            alone = run_cells([plan.cell])[0]
+            alone = run_cell(plan.cell)
             assert (folded.correct == alone.correct).all()
             assert folded.results.nll == pytest.approx(alone.results.nll, abs=1e-5)
             assert folded.curves.position == alone.curves.position
@@ -165,7 +155,7 @@ def test_streams_cut_into_other_batches_do_not_share_a_batch() -> None:
 
 def test_rounding_above_one_does_not_change_the_calibration_error() -> None:
     """The mixture of seven particles that are all sure sums to a little more than 1."""
-    log_probs = aggregate("probs", torch.tensor([[80.0, 0.0, 0.0], [2.0, 1.0, 0.0]]).expand(1, 7, 2, 3), {})[0]
+    log_probs = MeanProbs().combine(torch.tensor([[80.0, 0.0, 0.0], [2.0, 1.0, 0.0]]).expand(1, 7, 2, 3), {})[0]
     assert log_probs.exp().max() > 1
     tally = Tally(np.array([0, 0]), None, 3)
     tally.add(log_probs, torch.zeros(2), torch.zeros(2))
@@ -184,9 +174,9 @@ def test_reading_images_is_not_part_of_the_time(monkeypatch: pytest.MonkeyPatch)
             yield batch
 
     monkeypatch.setattr(Stream, "batches", read)
-    monkeypatch.setattr(run, "time", SimpleNamespace(perf_counter=lambda: passed + next(now)))
+    monkeypatch.setattr(costs, "time", SimpleNamespace(perf_counter=lambda: passed + next(now)))
     monkeypatch.setattr(run, "_FEED_BYTES", 1)
-    times = run_cells([tiny_cell("naive", images=24)])[0].times
+    times = run_cell(tiny_cell("naive", images=24)).times
     assert passed == 24 * 1000
     assert 24 <= times.wall_seconds < 100
 
@@ -195,7 +185,7 @@ def test_the_failure_of_a_group_is_over_before_its_cells_run_alone(monkeypatch: 
     """A traceback that is still held keeps everything the group had in memory."""
     held: list[object] = []
 
-    def fails_together(plans: Sequence[Plan], report: object, how: Execution) -> list[Record]:
+    def fails_together(plans: Sequence[Plan], report: object, execution: Execution) -> list[Record]:
         held.append(sys.exc_info()[1])
         if len(plans) > 1:
             raise MemoryError
@@ -208,7 +198,7 @@ def test_the_failure_of_a_group_is_over_before_its_cells_run_alone(monkeypatch: 
 
 
 def test_the_formula_of_the_evidence_is_pinned_where_it_weighs(monkeypatch: pytest.MonkeyPatch) -> None:
-    equal, weighed = (plan_cell(tiny_cell("naive", aggregate=name)) for name in ("probs", "evidence"))
+    equal, weighed = (plan_cell(tiny_cell("naive", {"aggregate": name})) for name in ("probs", "evidence"))
     monkeypatch.setattr(evidence, "SHARPNESS", 19.0)
     assert plan_cell(equal.cell).key == equal.key
     assert plan_cell(weighed.cell).key != weighed.key
@@ -220,11 +210,23 @@ def test_one_cell_has_one_model() -> None:
 
 
 def test_the_plan_knows_the_key_and_the_seed_changes_it() -> None:
-    cell = tiny_cell("deyo", lr=None)
+    cell = tiny_cell("deyo", {"lr": None})
     plan = plan_cell(cell)
-    assert plan.key == run_cells([cell])[0].key
+    assert plan.key == run_cell(cell).key
     assert plan_cell(replace(cell, seed=1)).key != plan.key
     assert plan.learning_rates == pytest.approx((1.5625e-05,))
+
+
+@pytest.mark.parametrize("settings", [{"lr": None}, {"lr": None, "lr_span": 3, "optimizer": "adam"}, {"lr": 0.1}])
+@pytest.mark.parametrize("batch_size", [1, 6])
+def test_the_plan_knows_the_rates_and_settings_of_the_first_batch(settings: dict[str, object], batch_size: int) -> None:
+    cell = tiny_cell("naive", settings, scenario="mild", batch_size=batch_size)
+    source = source_model(cell)
+    adapted = adapt_with(cell.to_settings(), source.module)
+    adapted(torch.zeros(batch_size, 3, 32, 32))
+    pinned = plan_cell(cell).pins["settings"]
+    assert {name: value for name, value in to_plain(adapted.settings).items() if name in pinned} == pinned
+    assert to_plain(adapted.settings).keys() - pinned.keys() == {"engine", "populations", "particles_at_once"}
 
 
 def test_a_classifier_can_be_kept_to_some_classes() -> None:

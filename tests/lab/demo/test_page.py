@@ -3,30 +3,32 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.lab.demo.outcomes import random_outcome
+from tests.lab.demo.runs import random_run
 from tests.lab.pages.browser import needs_chromium, probe, screenshot
 
-from polytta.lab.demo.page import EXAMPLES_PER_CORRUPTION, demo_page
-from polytta.lab.demo.settings import CORRUPTIONS, ROWS
-from polytta.lab.pages.page import render
+from polytta.lab.bench.tally import LAST_ANSWERS
+from polytta.lab.demo.options import CORRUPTIONS, ROWS
+from polytta.lab.demo.page import demo_page
 
 
 @pytest.mark.parametrize("images", [1, 12])
 def test_report_holds_everything_itself(images: int) -> None:
-    report = render(demo_page(random_outcome(images)))
+    report = demo_page(random_run(images))
     addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', report)
-    shown = 2 * min(images, EXAMPLES_PER_CORRUPTION) * len(CORRUPTIONS)
-    assert len(addresses) == shown + 1  # and the empty icon, which keeps browsers from asking for one
-    assert all((quoted or bare).startswith("data:") for quoted, bare in addresses)
+    inside = [quoted or bare for quoted, bare in addresses if not quoted.startswith("#")]
+    shown = 2 * min(images, LAST_ANSWERS) * len(CORRUPTIONS)
+    assert len(inside) == shown + 1  # and the empty icon, which keeps browsers from asking for one
+    assert all(address.startswith("data:") for address in inside)
     assert "generated" in report
     assert "$" not in report
 
 
 @needs_chromium
-def test_report_in_a_browser(tmp_path: Path) -> None:
-    report = render(demo_page(random_outcome(40)))
-    assert probe(report, tmp_path) == {
-        "pictures": str(2 * EXAMPLES_PER_CORRUPTION * len(CORRUPTIONS)),
+@pytest.mark.parametrize("width", [1280, 700])
+def test_report_in_a_browser(tmp_path: Path, width: int) -> None:
+    report = demo_page(random_run(40))
+    assert probe(report, tmp_path, width) == {
+        "pictures": str(2 * LAST_ANSWERS * len(CORRUPTIONS)),
         "plots": str(len(CORRUPTIONS) + 2),
         "rows": str(len(ROWS)),
         "fetched": "0",
@@ -34,4 +36,5 @@ def test_report_in_a_browser(tmp_path: Path) -> None:
         "lost": "0",
     }
     # Text and plots alone have some hundred colours; the pictures bring thousands.
-    assert len(np.unique(screenshot(report, tmp_path).reshape(-1, 3), axis=0)) > 2000
+    if width == 1280:
+        assert len(np.unique(screenshot(report, tmp_path).reshape(-1, 3), axis=0)) > 2000

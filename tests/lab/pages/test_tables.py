@@ -2,25 +2,25 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from polytta.lab.pages.tables import Line, Matrix, Value, as_html, as_latex, as_markdown, as_text
+from polytta.lab.pages.tables import Table, TableCell, TableRow, as_html, as_latex, as_markdown, as_text
 
-MATRIX = Matrix(
+TABLE = Table(
     ("Method", "Fog & rain", "Avg."),
     (
-        Line("source", (Value("50.0"), Value("-")), series=0),
-        Line("<b>_x", (Value("60.1", "0.4", best=True), Value("49.0", below=True, mark="(a)")), series=1),
+        TableRow("source", (TableCell("50.0"), TableCell("-")), series=0),
+        TableRow("<b>_x", (TableCell("60.1", "0.4", best=True), TableCell("49.0", below=True, mark="(a)")), series=1),
     ),
 )
 
 
 def test_text_lines_up_and_stars_the_best() -> None:
-    lines = as_text(MATRIX).splitlines()
+    lines = as_text(TABLE).splitlines()
     assert len({len(line) for line in lines}) == 1
     assert "60.1 ± 0.4*" in lines[3]
 
 
 def test_markdown() -> None:
-    assert as_markdown(MATRIX).splitlines()[1:] == [
+    assert as_markdown(TABLE).splitlines()[1:] == [
         "|:--|--:|--:|",
         "| source | 50.0 | - |",
         "| <b>_x | **60.1 ± 0.4** | 49.0(a) |",
@@ -28,7 +28,7 @@ def test_markdown() -> None:
 
 
 def test_latex_escapes_and_counts_columns() -> None:
-    made = as_latex(MATRIX, "100 % of it", "tab:x")
+    made = as_latex(TABLE, "100 % of it", "tab:x")
     assert r"\begin{tabular}{lrr}" in made
     assert r"Method & Fog \& rain & Avg. \\" in made
     assert r"\textbf{60.1} {\scriptsize$\pm$0.4} & 49.0\textsuperscript{(a)} \\" in made
@@ -37,7 +37,7 @@ def test_latex_escapes_and_counts_columns() -> None:
 
 
 def test_html_is_well_formed_and_escapes() -> None:
-    root = ElementTree.fromstring(as_html(MATRIX))
+    root = ElementTree.fromstring(as_html(TABLE))
     names = ["".join(cell.itertext()) for cell in root.iter("th")]
     assert names == ["Method", "Fog & rain", "Avg.", "source", "<b>_x"]
     kinds = [cell.get("class") for cell in root.iter("td")]
@@ -46,6 +46,6 @@ def test_html_is_well_formed_and_escapes() -> None:
 
 @pytest.mark.parametrize("special", ["a_b", "50 %", "$x$", "{", "#1", "~", "^", "\\"])
 def test_latex_survives_every_special_letter(special: str) -> None:
-    made = as_latex(Matrix(("h", special), (Line(special, (Value("1"),)),)), special, "l")
+    made = as_latex(Table(("h", special), (TableRow(special, (TableCell("1"),)),)), special, "l")
     for letter in set(special) & set("_%$#&"):
         assert f"\\{letter}" in made

@@ -13,7 +13,7 @@ from polytta.lab.bench.run import Execution
 from polytta.lab.bench.store import read_records
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
-from polytta.lab.reproduce.recipe import Outcome, RunGrid
+from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 from polytta.lab.reproduce.recipes import RECIPES
 from polytta.lab.reproduce.recipes.watt import NOT_YET
 from polytta.lab.reproduce.run import MARKDOWN, PAGE, reproduce
@@ -39,7 +39,7 @@ NAMES = [
 ]
 
 
-def run(name: str, folder: Path) -> Outcome:
+def run(name: str, folder: Path) -> Reproduction:
     return reproduce(RECIPES[name], QUICK, folder, Options(jobs=1, progress=False, keep_data=False))
 
 
@@ -55,10 +55,10 @@ class Twice:
     def images(self, place: Place) -> int:
         return 8
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         grid = Grid(models=(TINY,), corruptions=("fog",), variants=("source",), seeds=(0, 1), images=4)
         run_grid(grid, alone=self.alone)
-        return Outcome(())
+        return Reproduction(())
 
 
 @pytest.mark.parametrize(("alone", "together"), [(False, 2), (True, 1)])
@@ -77,10 +77,10 @@ def test_recipe_on_bundled_data(name: str, tmp_path: Path) -> None:
     outcome = run(name, tmp_path)
     page, document = (tmp_path / PAGE).read_text(), (tmp_path / MARKDOWN).read_text()
     for part in outcome.parts:
-        assert part.matrix.lines
+        assert part.table.lines
         assert part.title in document
-        assert all(line.name.strip() in page for line in part.matrix.lines)
-        _check_differences(part.matrix.lines)
+        assert all(line.name.strip() in page for line in part.table.lines)
+        _check_differences(part.table.lines)
     assert page.count("<svg") == len(outcome.plots)
     assert ("Nothing was run" in page) == (name == "tab:watt")
 
@@ -112,7 +112,7 @@ def test_finished_cells_are_found_again(tmp_path: Path) -> None:
 def test_watt_says_what_it_waits_for_and_still_shows_what_was_published(tmp_path: Path) -> None:
     (part,) = run("tab:watt", tmp_path).parts
     assert part.remarks[0] == NOT_YET
-    published = [line for line in part.matrix.lines if line.name.endswith("published")]
+    published = [line for line in part.table.lines if line.name.endswith("published")]
     assert len(published) == len(published_rows("tab:watt")) == 11
     assert not list(tmp_path.glob("cells/*"))
 

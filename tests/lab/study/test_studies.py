@@ -22,9 +22,8 @@ CELL = Cell(
     scenario="batch1",
     batch_size=1,
     variant="tent",
-    method="tent",
     images=8,
-    lr=1e-2,
+    settings={"method": "tent", "particles": 1, "lr": 1e-2},
 )
 
 

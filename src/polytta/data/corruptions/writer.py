@@ -12,12 +12,10 @@ says that the data were generated here, and how; a run with other settings into 
 
 import hashlib
 import json
-import multiprocessing
 import os
 import platform
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +33,7 @@ from polytta.data.corruptions._constants import ConstantSet
 from polytta.data.corruptions._dispatch import corrupt
 from polytta.data.corruptions._filters import UInt8Array
 from polytta.errors import InputError
-from polytta.system.workers import start_worker, usable_cores
+from polytta.system.workers import Worker, run_tasks, usable_cores
 
 RECORD_NAME = "polytta-generated.json"
 _PARTS_NAME = ".polytta-parts"
@@ -194,13 +192,13 @@ class _FolderJob:
     resize: bool
 
 
-def _write_array_part(job: _ArrayJob) -> None:
+def _write_array_part(job: _ArrayJob, worker: Worker) -> None:
     ids = np.arange(job.first_id, job.first_id + len(job.images))
     result = corrupt(job.images, job.name, job.severity, constants=job.constants, ids=ids, seed=job.seed)
     _write_once(job.path, lambda stream: np.save(stream, result))
 
 
-def _write_folder_part(job: _FolderJob) -> None:
+def _write_folder_part(job: _FolderJob, worker: Worker) -> None:
     for path in job.files:
         targets = {
             (name, severity): job.destination / name / str(severity) / path.with_suffix(".JPEG")
@@ -320,29 +318,12 @@ def _check_types(types: Sequence[str]) -> None:
         raise InputError(f"`types` must be some of {', '.join(CORRUPTIONS)}, but got {list(types)}.")
 
 
-def _run(work: Callable[[Any], None], jobs: Sequence[Any], total: int, *, workers: int | None, progress: bool) -> None:
-    """Run the jobs on all cores, few in flight at a time so that memory does not grow with their number."""
-    count = min(workers or usable_cores(), max(1, len(jobs)))
+def _run(
+    work: Callable[[Any, Worker], None], jobs: Sequence[Any], total: int, *, workers: int | None, progress: bool
+) -> None:
+    """Run the jobs on all cores."""
+    count = min(workers or usable_cores(), len(jobs))
     with tqdm(total=total, initial=total - len(jobs), unit="job", disable=not progress) as bar:
-        if count == 1:
-            for job in jobs:
-                work(job)
-                bar.update()
-            return
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(count, mp_context=context, initializer=start_worker) as pool:
-            running: set[Future[None]] = set()
-            for job in jobs:
-                if len(running) >= 2 * count:
-                    bar.update(_collect(running))
-                running.add(pool.submit(work, job))
-            while running:
-                bar.update(_collect(running))
-
-
-def _collect(running: set[Future[None]]) -> int:
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    for future in done:
-        future.result()
-    running -= done
-    return len(done)
+        for done in run_tasks(work, jobs, count, preload=__name__):
+            done.result()
+            bar.update()

@@ -1,12 +1,19 @@
 """One cell of a grid: a model, a stream and a way to adapt, as plain values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from polytta.errors import StateError
+from polytta.roles.registry import as_tuples
+from polytta.settings import Settings
 
 _NOT_IDENTITY = ("weights_path", "data_path")
+# A cell has fields of its own for these, or the run decides them.
+_NOT_OF_A_ROW = ("seed", "batch_size", "num_classes", "engine", "populations", "particles_at_once")
+
+OPTIONS: dict[str, Any] = {name: default for name, default in vars(Settings()).items() if name not in _NOT_OF_A_ROW}
+"""{option of ``polytta.adapt`` that a row may give: its default}."""
 
 
 @dataclass(frozen=True)
@@ -15,28 +22,17 @@ class Cell:
 
     Attributes:
         model: name for ``polytta.models.create``.
-        normalisation: "correct" or "sar2023".
         dataset: name of the dataset.
         corruption: one, several in turn or mixed, or None for data that come as they are.
         severity: 1 to 5; None without a corruption.
         scenario: name of the scenario.
         batch_size: images per batch.
-        images: of each corruption; None means all.
         variant: label of the row in tables.
-        method: base method.
-        preset: thresholds of the method.
-        particles: K.
-        diversity: how particles interact.
-        weight: strength of the interaction (lambda, or the bandwidth of SVGD); None means its default.
-        optimizer: one, or one per particle.
-        views: versions of a batch to learn from.
-        lenses: how each particle looks at the images.
-        lr: learning rate, or one per particle; None means the reference rule.
-        lr_span: factor between neighbouring particles' learning rates.
-        aggregate: how K predictions become one.
-        precision: of the arithmetic.
         seed: of the order of the stream and of the adaptation.
-        options: whatever else ``polytta.adapt`` is to be given.
+        images: of each corruption; None means all.
+        normalisation: "correct" or "sar2023".
+        settings: options of ``polytta.adapt`` that the row gives, any of ``OPTIONS``, as plain values; the others have
+            their default.
         weights_path: file with the model's weights; not part of the cell's identity, the record has their hash.
         data_path: where the dataset lies; not part of the identity either.
     """
@@ -48,22 +44,10 @@ class Cell:
     scenario: str
     batch_size: int
     variant: str
-    method: str
     seed: int = 0
     images: int | None = None
-    preset: str = "paper"
-    particles: int = 1
-    diversity: str = "none"
-    weight: float | str | None = None
-    optimizer: str | tuple[str, ...] = "sgd"
-    views: str = "none"
-    lenses: str = "none"
-    lr: float | tuple[float, ...] | None = None
-    lr_span: float | None = None
-    aggregate: str = "probs"
-    precision: str = "fp32"
     normalisation: str = "correct"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     weights_path: str | None = field(default=None, compare=False)
     data_path: str | None = field(default=None, compare=False)
 
@@ -75,6 +59,11 @@ class Cell:
         return (self.corruption,) if isinstance(self.corruption, str) else self.corruption
 
     @property
+    def particles(self) -> int:
+        """K."""
+        return int(self.option("particles"))
+
+    @property
     def words(self) -> str:
         """In words, for progress and errors."""
         parts = [self.variant, self.model.rpartition("/")[2], self.dataset]
@@ -82,6 +71,15 @@ class Cell:
             shown = self.corruption if isinstance(self.corruption, str) else f"{len(self.corruption)} corruptions"
             parts.append(f"{shown} {self.severity}")
         return " ".join((*parts, self.scenario, f"seed {self.seed}"))
+
+    def option(self, name: str) -> Any:
+        """An option of ``polytta.adapt`` as the row gives it, else its default."""
+        return self.settings.get(name, OPTIONS[name])
+
+    def to_settings(self, **decided: Any) -> Settings:
+        """All options of ``polytta.adapt``, with those that the run decides."""
+        given = {**self.settings, "seed": self.seed, "batch_size": self.batch_size, **decided}
+        return Settings.of(given, f"variant {self.variant!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that identify the cell, as a record holds them."""
@@ -94,7 +92,22 @@ class Cell:
         wrong = sorted(stored.keys() ^ known)
         if wrong:
             raise StateError(f"cell: {wrong[0]!r} is missing or unknown; needed are {', '.join(sorted(known))}.")
-        return cls(**{name: value if name == "options" else tupled(value) for name, value in stored.items()})
+        return cls(**{name: as_tuples(value) for name, value in stored.items()})
+
+    def flat(self) -> dict[str, Any]:
+        """Everything as single entries of a table, defaults included.
+
+        A part is its name; settings of its own have entries of theirs, such as ``diversity.weight``.
+        """
+        entries = {name: _entry(value) for name, value in self.to_dict().items() if name != "settings"}
+        entries.update({name: _entry(self.option(name)) for name in OPTIONS})
+        entries.update(entry for name in self.settings for entry in _own_settings(name, self.settings[name]))
+        return entries
+
+
+def part_name(part: Any) -> Any:
+    """The name of a part that is given as a table, anything else as it is."""
+    return part["name"] if isinstance(part, Mapping) and "name" in part else part
 
 
 def listed(value: Any) -> Any:
@@ -104,8 +117,17 @@ def listed(value: Any) -> Any:
     return [listed(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-def tupled(value: Any) -> Any:
-    """Lists as tuples, all the way down; mappings keep their keys."""
-    if isinstance(value, Mapping):
-        return {key: tupled(item) for key, item in value.items()}
-    return tuple(tupled(item) for item in value) if isinstance(value, list | tuple) else value
+def _entry(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return "+".join(str(part_name(item)) for item in value)
+    value = part_name(value)
+    return str(listed(value)) if isinstance(value, Mapping) else value
+
+
+def _own_settings(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """(entry, value) of the settings beside a part's name."""
+    if isinstance(value, tuple | list):
+        for number, item in enumerate(value):
+            yield from _own_settings(f"{name}.{number}", item)
+    elif isinstance(value, Mapping) and "name" in value:
+        yield from ((f"{name}.{key}", _entry(own)) for key, own in value.items() if key != "name")

@@ -9,15 +9,20 @@ import tyro
 
 from polytta.data.corruption_names import COMMON_CORRUPTIONS, CORRUPTIONS, SEVERITIES
 from polytta.errors import ConfigError
-from polytta.lab.bench.cell import Cell, listed
+from polytta.lab.bench.cell import OPTIONS, Cell, listed, part_name
 from polytta.lab.bench.data import has_corruptions, split_path
+from polytta.lab.bench.given_options import read_options
 from polytta.lab.bench.record import canonical_json
-from polytta.lab.bench.variants import VARIANTS, Arguments, adapt_arguments, cell_fields
+from polytta.lab.bench.variants import VARIANTS, RowSettings, checked
 from polytta.stream import SCENARIOS
 
 CLEAN = "clean"
 # One stream over all corruptions; the other scenarios have one stream for each.
 POOLED = ("mixed", "continual", "markov")
+# Methods whose rows no learning rate changes.
+_UNMOVED = ("source", "norm")
+# Options of polytta.adapt that have a flag of their own; a row's own value wins.
+_FOR_ALL_ROWS = ("preset", "precision")
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,11 @@ class Grid:
     scenarios: tuple[str, ...] = ("batch1",)
     """batch1, mild, label_shift: one stream per corruption. mixed, continual, markov: one stream over all of them."""
     variants: tuple[str, ...] = ("source", "tent", "sar", "deyo", "naive", "kl", "svgd", "grad")
-    """Rows by name: source, norm, tent, eata, sar, deyo, naive, kl, svgd, grad, grad_mixed, grad_flips, and those the
-    file of --config defines."""
+    """Rows by name: source, norm, tent, eata, sar, deyo, naive, kl, svgd, grad, grad_mixed, grad_flips, source_mirror,
+    source_lenses, lenses, and those the file of --config defines."""
     methods: tuple[str, ...] = ()
-    """More rows: each of these methods with each of --diversities, or alone where there are none."""
+    """More rows: each of these methods (a name, or module:Class) with each of --diversities, or alone where there are
+    none."""
     diversities: tuple[str, ...] = ()
     """See --methods."""
     particles: tuple[int, ...] = ()
@@ -62,53 +68,55 @@ class Grid:
     """Of the arithmetic: fp32, tf32 or bf16."""
     normalisation: str = "correct"
     """Of ImageNet models: correct, or sar2023 as in published code."""
+    set: tuple[str, ...] = ()
+    """Options of polytta.adapt for every row, as OPTION=VALUE: aggregate=evidence, optimizer=my_optim:Lion, lr_span=4,
+    lenses=unchanged,my_lenses:posterize. They win over a row's own; VALUE is JSON, a list with commas, or a word."""
     define: tyro.conf.Suppress[dict[str, dict[str, Any]]] = field(default_factory=dict)
-    """Rows of one's own, in a file only: a label, and under it arguments of polytta.adapt."""
+    """Rows of one's own, in a file only: a label, and under it options of polytta.adapt."""
 
-    def rows(self) -> dict[str, Arguments]:
+    def rows(self) -> dict[str, RowSettings]:
         """All rows, with the axes that belong to them multiplied out."""
         known = {**VARIANTS, **self.define}
         unknown = [name for name in self.variants if name not in known]
         if unknown:
             raise ConfigError(f"variants: got {unknown[0]!r}; allowed are {', '.join(known)}.")
-        rows: dict[str, Arguments] = {name: known[name] for name in self.variants}
+        rows: dict[str, RowSettings] = {name: known[name] for name in self.variants}
         for method in self.methods:
             if not self.diversities:
                 rows[method] = {"method": method, "particles": 1}
             for diversity in self.diversities:
                 label = f"{method}_{'naive' if diversity == 'none' else diversity}"
                 rows[label] = {"method": method, "diversity": diversity}
+        for_all = {name: value for name in _FOR_ALL_ROWS if (value := getattr(self, name)) != OPTIONS[name]}
+        chosen = read_options("set", self.set)
+        rows = {label: {**for_all, **row, **chosen} for label, row in rows.items()}
         rows = dict(_over(rows, "particles", self.particles))
-        rows = dict(_over(rows, "lr", self.lrs))
-        return {label: {"preset": self.preset, **arguments} for label, arguments in rows.items()}
+        return dict(_over(rows, "lr", self.lrs))
 
     def cells(self) -> list[Cell]:
         """Every cell once, in a fixed order."""
         self._check()
-        rows = [cell_fields(label, arguments) for label, arguments in self.rows().items()]
+        rows = {label: checked(label, row) for label, row in self.rows().items()}
         found: dict[str, Cell] = {}
         for model, dataset, scenario in product(self.models, self.datasets, self.scenarios):
             name, weights = split_path(model)
             data, data_path = split_path(dataset)
             for stream in self._streams(data, data_path, scenario):
-                for row, seed in product(rows, self.seeds):
+                for (label, settings), seed in product(rows.items(), self.seeds):
                     cell = Cell(
                         model=name,
                         dataset=data,
+                        variant=label,
                         seed=seed,
                         images=self.images,
-                        precision=self.precision,
                         normalisation=self.normalisation,
+                        settings=settings,
                         weights_path=weights,
                         data_path=data_path,
                         **stream,
-                        **row,
                     )
                     found.setdefault(canonical_json(cell.to_dict()), cell)
-        cells = list(found.values())
-        for cell in {cell.variant: cell for cell in cells}.values():
-            adapt_arguments(cell)  # a wrong one is better found now than after an hour
-        return cells
+        return list(found.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, every row spelt out."""
@@ -158,17 +166,17 @@ class Grid:
             raise ConfigError(f"seeds: got {min(self.seeds)}; allowed are whole numbers from 0.")
 
 
-def _over(rows: dict[str, Arguments], argument: str, values: tuple[Any, ...]) -> Iterator[tuple[str, Arguments]]:
-    """Each row once for each value of an argument; the label says which where there are several."""
-    for label, arguments in rows.items():
-        single = arguments.get("particles") == 1
-        unmoved = arguments.get("method") in ("source", "norm")
-        if not values or (argument == "particles" and single) or (argument == "lr" and unmoved):
-            yield label, arguments
+def _over(rows: dict[str, RowSettings], option: str, values: tuple[Any, ...]) -> Iterator[tuple[str, RowSettings]]:
+    """Each row once for each value of an option; the label says which where there are several."""
+    for label, row in rows.items():
+        single = row.get("particles") == 1
+        unmoved = part_name(row.get("method")) in _UNMOVED
+        if not values or (option == "particles" and single) or (option == "lr" and unmoved):
+            yield label, row
             continue
         for value in values:
-            changed = {**arguments, argument: value}
+            changed = {**row, option: value}
             optimizer = changed.get("optimizer")
-            if argument == "particles" and isinstance(optimizer, list | tuple):
+            if option == "particles" and isinstance(optimizer, list | tuple):
                 changed["optimizer"] = [optimizer[number % len(optimizer)] for number in range(value)]
-            yield f"{label} {argument}={value:g}" if len(values) > 1 else label, changed
+            yield f"{label} {option}={value:g}" if len(values) > 1 else label, changed

@@ -9,6 +9,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from polytta.errors import ConfigError, DataError
+from polytta.lab.bench.given_options import write_options
 from polytta.lab.bench.grid import Grid
 
 
@@ -26,6 +27,8 @@ def read_grid(file: str | Path) -> Grid:
         raise ConfigError(
             f"--config: {path} sets {unknown[0]!r}; allowed are {', '.join(f.name for f in fields(Grid))}."
         )
+    if isinstance(content.get("set"), dict):
+        content["set"] = list(write_options(content["set"]))
     return Grid(**{name: _typed(path, name, value, hints[name]) for name, value in content.items()})
 
 
@@ -58,7 +61,7 @@ def _typed(path: Path, name: str, value: Any, hint: Any) -> Any:
     if get_origin(hint) is dict:
         if isinstance(value, dict) and all(isinstance(item, dict) for item in value.values()):
             return value
-        raise ConfigError(f"--config: {path} sets {name} to {value!r}; allowed are tables of polytta.adapt arguments.")
+        raise ConfigError(f"--config: {path} sets {name} to {value!r}; allowed are tables of options of polytta.adapt.")
     kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     if any(_is(value, kind) for kind in kinds):
         return value

@@ -9,22 +9,22 @@ from importlib.util import find_spec
 from typing import Any
 
 from polytta.errors import ConfigError
-from polytta.lab.bench.groups import Failure, Group, Outcome, attempt
-from polytta.lab.bench.run import Execution
+from polytta.lab.bench.execution import Execution
+from polytta.lab.bench.groups import CellOutcome, Failure, Group, attempt
 
 _POLL_SECONDS = 0.5
 _RETRIES = 5
 
 
 def run_on_ray(
-    groups: Sequence[Group], report: Callable[[int], object], how: Execution, address: str | None
-) -> Iterator[list[Outcome]]:
+    groups: Sequence[Group], report: Callable[[int], object], execution: Execution, address: str | None
+) -> Iterator[list[CellOutcome]]:
     """One task per group, as many at a time as the cluster has cores (or GPUs, when cells run on CUDA).
 
     Args:
         groups: what to run.
         report: told how many (particle, image) pairs have gone by since it was last called.
-        how: where and how cells run on a worker.
+        execution: where and how cells run on a worker.
         address: of a running cluster, "auto" for the one on this machine, None to start one for this run.
     """
     ray = _ray()
@@ -35,19 +35,19 @@ def run_on_ray(
         except (ConnectionError, ValueError) as error:
             raise ConfigError(f"--address: no Ray cluster answers at {address!r} ({error}).") from error
     try:
-        yield from _outcomes(ray, groups, report, how)
+        yield from _outcomes(ray, groups, report, execution)
     finally:
         if started_here:
             ray.shutdown()
 
 
 def _outcomes(
-    ray: Any, groups: Sequence[Group], report: Callable[[int], object], how: Execution
-) -> Iterator[list[Outcome]]:
-    gpus = 1 if how.device.startswith("cuda") else 0
+    ray: Any, groups: Sequence[Group], report: Callable[[int], object], execution: Execution
+) -> Iterator[list[CellOutcome]]:
+    gpus = 1 if execution.device.startswith("cuda") else 0
     counter = ray.remote(_Counter).options(num_cpus=0, max_restarts=-1).remote()
     task = ray.remote(_run).options(num_cpus=1, num_gpus=gpus, max_retries=_RETRIES)
-    running = {task.remote(number, group, how, counter): group for number, group in enumerate(groups)}
+    running = {task.remote(number, group, execution, counter): group for number, group in enumerate(groups)}
     reported = 0
     while running:
         ready, _ = ray.wait(list(running), timeout=_POLL_SECONDS)
@@ -64,7 +64,7 @@ def _outcomes(
             reported = total
 
 
-def _run(number: int, group: Group, how: Execution, counter: Any) -> list[Outcome]:
+def _run(number: int, group: Group, execution: Execution, counter: Any) -> list[CellOutcome]:
     import torch
 
     torch.set_num_threads(1)
@@ -77,7 +77,7 @@ def _run(number: int, group: Group, how: Execution, counter: Any) -> list[Outcom
         if seen * 100 // total != before * 100 // total:
             counter.seen.remote(number, seen * group[0].cell.particles)
 
-    return attempt(group, count, how)
+    return attempt(group, count, execution)
 
 
 class _Counter:

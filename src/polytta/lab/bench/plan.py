@@ -9,25 +9,26 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import polytta
 from polytta import models
-from polytta.aggregate import evidence
 from polytta.data.datasets import imagenet_r_mask
 from polytta.errors import InputError
 from polytta.lab.bench.cell import Cell
 from polytta.lab.bench.data import data_facts, open_cell_stream
-from polytta.lab.bench.record import canonical_json, key_of
-from polytta.lab.bench.variants import adapt_arguments
+from polytta.lab.bench.record import key_of
 from polytta.models import SourceModel
+from polytta.network.copies import unwrap
+from polytta.particles import FoldedEngine
+from polytta.settings import Config, resolve
+from polytta.settings.plain import plugin_sources, to_plain
 from polytta.stream import Stream
 
 PROTOCOL = (
-    "bench 2: one pass over the stream; each batch is predicted before it is learnt from; "
+    "bench 3: one pass over the stream; each batch is predicted before it is learnt from; "
     "a fresh source model for each cell; the same seed orders the stream and drives the adaptation"
 )
 # Where and how a cell runs does not change what it computes.
 _NOT_PINNED = ("engine", "populations", "particles_at_once")
-_RESOLVED: dict[str, dict[str, Any]] = {}
+_FAMILIES: dict[tuple[str, str, tuple[str, ...]], str] = {}
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Plan:
     @property
     def learning_rates(self) -> tuple[float, ...]:
         """One per particle."""
-        return tuple(self.pins["settings"]["learning_rates"])
+        return tuple(self.pins["settings"]["lr"])
 
 
 def plan_cell(cell: Cell) -> Plan:
@@ -67,18 +68,18 @@ def plan_cell(cell: Cell) -> Plan:
             f"scenarios: {cell.scenario} over {len(stream.order.starts)} corruptions asks for a fresh model at each; "
             f"allowed is a cell for each corruption."
         )
-    return Plan(
-        cell,
-        {
-            "model": source.facts(),
-            "stream": _finite({**stream.facts(), "sha256": stream.sha256}),
-            "data": data_facts(stream),
-            "settings": {**_resolved_settings(cell, source), "seed": cell.seed, "precision": cell.precision},
-            "protocol": PROTOCOL,
-            "data_origin": _origin(stream),
-            **({"evidence": evidence.facts()} if cell.aggregate == "evidence" else {}),
-        },
-    )
+    config = resolve(cell.to_settings(num_classes=source.num_classes), unwrap(source.module))
+    pins = {
+        "model": source.facts(),
+        "stream": _finite({**stream.facts(), "sha256": stream.sha256}),
+        "data": data_facts(stream),
+        "settings": _decided_settings(cell, config, source),
+        "protocol": PROTOCOL,
+        "data_origin": _origin(stream),
+    }
+    # Constants and files that decide answers and that no setting names.
+    also = {"aggregate": config.aggregate.facts(), "plugins": plugin_sources(config.settings)}
+    return Plan(cell, {**pins, **{name: facts for name, facts in also.items() if facts}})
 
 
 def source_model(cell: Cell, device: str = "cpu") -> SourceModel:
@@ -111,20 +112,22 @@ class KeptClasses(nn.Module):
         return self.network(x)[:, self.kept]
 
 
-def _resolved_settings(cell: Cell, source: SourceModel) -> dict[str, Any]:
-    """``Config.to_dict()`` as it is after the first batch, which decides the learning rates; the seed aside."""
-    arguments = cell.to_dict()
-    for name in ("corruption", "severity", "images", "seed", "variant"):
-        del arguments[name]
-    text = canonical_json([arguments, source.weights_sha256])
-    if text not in _RESOLVED:
-        # In full precision: the others exist on a CUDA device only, and change none of the settings.
-        arguments = {**adapt_arguments(cell), "seed": 0, "precision": "fp32"}
-        adapted = polytta.adapt(source.module, **arguments, num_classes=source.num_classes)
-        adapted(torch.zeros(1, 3, source.preprocessing.size, source.preprocessing.size))
-        settings = adapted.config.to_dict()
-        _RESOLVED[text] = {name: value for name, value in settings.items() if name not in _NOT_PINNED}
-    return _RESOLVED[text]
+def _decided_settings(cell: Cell, config: Config, source: SourceModel) -> dict[str, Any]:
+    """All options as plain values, the learning rates as the first batch will find them."""
+    # Asked in any case: a model that cannot be adapted is better found now than after an hour.
+    family = _family(cell, config.layers, source)
+    rates = config.rates or config.reference_rates(family, cell.batch_size)
+    plain = to_plain(replace(config.settings, lr=rates.values))
+    return {name: value for name, value in plain.items() if name not in _NOT_PINNED}
+
+
+def _family(cell: Cell, layers: tuple[str, ...], source: SourceModel) -> str:
+    """The family of models that the reference rule for learning rates asks for; a pass through the model tells."""
+    known = (cell.model, source.weights_sha256, layers)
+    if known not in _FAMILIES:
+        sample = torch.zeros(1, 3, source.preprocessing.size, source.preprocessing.size)
+        _FAMILIES[known] = FoldedEngine.examine(unwrap(source.module), sample, layers).family(layers)
+    return _FAMILIES[known]
 
 
 def _origin(stream: Stream) -> str:

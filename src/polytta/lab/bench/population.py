@@ -1,18 +1,19 @@
 """One adapter behind a cell, or behind several folded into one batch: the rest of a run need not know which."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-import polytta
+from polytta.api import adapt_with
+from polytta.errors import StateError
 from polytta.lab.bench.plan import Plan, source_model
-from polytta.lab.bench.variants import adapt_arguments
+from polytta.settings.plain import plugin_sources
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Sums over the stream for one cell; see ``record.Results``."""
+    """Sums over the stream for one cell; see ``record.CellResults``."""
 
     selected: dict[str, tuple[int, ...]]
     stepped: tuple[int, ...]
@@ -28,14 +29,17 @@ class Population:
         first = plans[0].cell
         source = source_model(first, device)
         self.cells, self.particles = len(plans), first.particles
-        arguments = adapt_arguments(first)
+        settings = first.to_settings(num_classes=source.num_classes, engine=engine)
         if len(plans) > 1:
-            arguments.update(
+            settings = replace(
+                settings,
                 populations=len(plans),
-                seed=[plan.cell.seed for plan in plans],
-                lr=[rate for plan in plans for rate in plan.learning_rates],
+                seed=tuple(plan.cell.seed for plan in plans),
+                lr=tuple(rate for plan in plans for rate in plan.learning_rates),
             )
-        self.adapted = polytta.adapt(source.module, **arguments, engine=engine, num_classes=source.num_classes)
+        self.adapted = adapt_with(settings, source.module)
+        if plugin_sources(self.adapted.settings) != plans[0].pins.get("plugins", {}):
+            raise StateError("plugins: a file that this cell was planned with has changed since; run it again.")
 
     def step(self, x: Tensor) -> Tensor:
         """(G, B, ...) images to (G, B, C) log-probabilities; then learns."""

@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polytta.errors import StateError
-from polytta.lab.bench.cell import Cell, listed, tupled
+from polytta.lab.bench import older
+from polytta.lab.bench.cell import Cell, listed
+from polytta.roles.registry import as_tuples
 from polytta.system.files import write_whole
 
-FORMAT = "polytta-record-1"
+FORMAT = "polytta-record-2"
 KEY_DIGITS = 24
 
 Numbers = tuple[float, ...]
@@ -28,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Results:
+class CellResults:
     """What came out, over the whole stream. Predictions are those made before learning from an image.
 
     Attributes:
@@ -48,6 +50,7 @@ class Results:
         forward_samples: (particle, image) pairs whose logits were needed.
         backward_samples: (particle, image) pairs whose loss was differentiated.
         images: length of the stream.
+        last_answers: classes predicted for the last few images, for pages that show them.
     """
 
     accuracy: float
@@ -66,6 +69,7 @@ class Results:
     forward_samples: int
     backward_samples: int
     images: int
+    last_answers: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -137,11 +141,25 @@ class Times:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """One finished cell."""
+    """One finished cell.
+
+    Attributes:
+        cell: what was asked for.
+        pins: everything that decides the numbers.
+        results: what came out over the whole stream.
+        curves: along the stream.
+        reliability: confidence against accuracy.
+        disagreement_vs_error: of the particles, against the share wrong.
+        particles: where they went.
+        correct: which images were right, in the order of the stream.
+        environment: versions and device.
+        times: what it cost.
+        older_key: its name, where an older format gave it another than its cell and pins would have now.
+    """
 
     cell: Cell
     pins: Mapping[str, Any]
-    results: Results
+    results: CellResults
     curves: Curves
     reliability: Reliability
     disagreement_vs_error: DisagreementVsError
@@ -149,11 +167,12 @@ class Record:
     correct: NDArray[np.bool_]
     environment: Mapping[str, Any]
     times: Times
+    older_key: str | None = None
 
     @property
     def key(self) -> str:
         """Name of the record: a hash of what decides its numbers."""
-        return key_of(self.cell, self.pins)
+        return self.older_key or key_of(self.cell, self.pins)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with a checksum of all of them."""
@@ -168,22 +187,14 @@ class Record:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "Record":
         """A record from plain values; StateError in one sentence when they are not one."""
-        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
+        if not isinstance(stored, Mapping) or stored.get("format") not in (FORMAT, older.FORMAT):
             raise StateError(f"record: it is not in the format {FORMAT}.")
         whole = {name: value for name, value in stored.items() if name != "sha256"}
         if stored.get("sha256") != _sha256(whole):
             raise StateError("record: its contents do not match its checksum.")
         try:
-            parts: dict[str, Any] = {name: _typed(kind, stored[name]) for name, kind in _TYPED.items()}
-            bits = np.frombuffer(base64.b64decode(stored["correct"], validate=True), np.uint8)
-            correct = np.unpackbits(bits, count=parts["results"].images).astype(np.bool_)
-            record = cls(
-                cell=Cell.from_dict(stored["cell"]),
-                pins=stored["pins"],
-                correct=correct,
-                environment=stored["environment"],
-                **parts,
-            )
+            is_older = stored["format"] == older.FORMAT
+            record = cls._of(older.upgraded(stored) if is_older else stored, stored["key"] if is_older else None)
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"record: it is incomplete ({error}).") from error
         seen, images = record.curves.position[-1:], record.results.images
@@ -192,6 +203,19 @@ class Record:
         if record.key != stored["key"]:
             raise StateError(f"record: its key is {stored['key']!r}, but its cell and pins have {record.key!r}.")
         return record
+
+    @classmethod
+    def _of(cls, plain: Mapping[str, Any], older_key: str | None) -> "Record":
+        parts: dict[str, Any] = {name: _typed(kind, plain[name]) for name, kind in _TYPED.items()}
+        bits = np.frombuffer(base64.b64decode(plain["correct"], validate=True), np.uint8)
+        return cls(
+            cell=Cell.from_dict(plain["cell"]),
+            pins=plain["pins"],
+            correct=np.unpackbits(bits, count=parts["results"].images).astype(np.bool_),
+            environment=plain["environment"],
+            older_key=older_key,
+            **parts,
+        )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Record":
@@ -205,13 +229,15 @@ class Record:
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Writes ``folder/<key>.json``, whole or not at all; returns its path."""
+        if self.older_key is not None:
+            raise StateError(f"record: {self.key} is in an older format; allowed is to keep the file it came from.")
         path = Path(folder) / f"{self.key}.json"
         write_whole(path, (json.dumps(self.to_dict(), allow_nan=False, indent=1) + "\n").encode())
         return path
 
 
 _TYPED: dict[str, type[Any]] = {
-    "results": Results,
+    "results": CellResults,
     "curves": Curves,
     "reliability": Reliability,
     "disagreement_vs_error": DisagreementVsError,
@@ -239,4 +265,4 @@ def _typed(kind: type[T], stored: Mapping[str, Any]) -> T:
     wrong = sorted(stored.keys() ^ names)
     if wrong:
         raise KeyError(f"{kind.__name__}: {wrong[0]}")
-    return kind(**{name: tupled(value) for name, value in stored.items()})
+    return kind(**{name: as_tuples(value) for name, value in stored.items()})

@@ -1,91 +1,49 @@
 """From cells to records. Cells that share all but their stream, seed and learning rate run together as one group."""
 
-import resource
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polytta.lab.bench.cell import Cell
+from polytta.lab.bench.costs import Clock, forget_peak_memory, peak_memory_mb
 from polytta.lab.bench.data import open_cell_stream, prepare
-from polytta.lab.bench.plan import Plan, plan_cell, source_model
+from polytta.lab.bench.execution import Execution
+from polytta.lab.bench.plan import Plan, source_model
 from polytta.lab.bench.population import Population
-from polytta.lab.bench.record import Record, Results, Times
+from polytta.lab.bench.record import CellResults, Record, Times
 from polytta.lab.bench.tally import Tally
 from polytta.lab.bench.trajectory import Trajectory
-from polytta.methods.base import entropy
 from polytta.models import SourceModel
 from polytta.particles import choose_engine
+from polytta.roles.measures import disagreement, entropy
 from polytta.stream import Stream
 from polytta.system.versions import versions
 
-PACKAGES = ("polytta", "torch", "numpy", "pillow", "torchmetrics")
+PACKAGES = ("polytta", "torch", "numpy", "pillow")
 # Preprocessed images held at once, and predictions held before they are counted.
 _FEED_BYTES = 2**26
 _HELD_VALUES = 2**22
 
 
-@dataclass(frozen=True)
-class Execution:
-    """Where and how cells run; none of it changes what they compute.
-
-    Attributes:
-        device: "cpu", "cuda", "cuda:1" ..., or "auto" for a CUDA device if there is one.
-        engine: the engine of ``polytta.adapt``.
-        fold: whether cells that can share a batch do: "auto" does on a CUDA device, where it pays.
-        fold_images: most images in a folded batch, over all cells and particles.
-        cache_folder: where corrupted images are kept and shared; None keeps them in memory.
-    """
-
-    device: str = "auto"
-    engine: str = "auto"
-    fold: Literal["auto", "always", "never"] = "auto"
-    fold_images: int = 1024
-    cache_folder: str | None = None
-
-    @property
-    def torch_device(self) -> str:
-        """The device as torch names it."""
-        if self.device != "auto":
-            return self.device
-        return "cuda" if torch.cuda.is_available() else "cpu"
-
-    @property
-    def folds(self) -> bool:
-        """Whether cells share batches."""
-        return self.fold == "always" or (self.fold == "auto" and self.torch_device.startswith("cuda"))
-
-
-def run_cells(
-    cells: Sequence[Cell], report_progress: Callable[[int], object] = lambda images: None, how: Execution | None = None
-) -> list[Record]:
-    """Runs a group of cells; ``report_progress`` is told how many images have gone by since it was last called."""
-    return run_group([plan_cell(cell) for cell in cells], report_progress, how or Execution())
-
-
-def run_group(plans: Sequence[Plan], report_progress: Callable[[int], object], how: Execution) -> list[Record]:
-    """Runs planned cells that fit into one group."""
-    device = how.torch_device
+def run_group(plans: Sequence[Plan], report: Callable[[int], object], execution: Execution) -> list[Record]:
+    """Runs planned cells that fit into one group; ``report`` is told how many images have gone by since it last was."""
+    device = execution.torch_device
     _make_current(device)
-    streams = [open_cell_stream(plan.cell, how.cache_folder) for plan in plans]
+    streams = [open_cell_stream(plan.cell, execution.cache_folder) for plan in plans]
     prepare(streams)
     source = source_model(plans[0].cell, device)
-    population = Population(plans, device, how.engine)
+    population = Population(plans, device, execution.engine)
     tallies = [Tally(_labels(stream), _groups(stream), source.num_classes) for stream in streams]
     trajectory = Trajectory(sum(1 for _ in streams[0].bounds()), population)
     held: list[tuple[Tensor, Tensor, Tensor]] = []
     most_held = max(1, _HELD_VALUES // (plans[0].cell.batch_size * source.num_classes * len(plans)))
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    _forget_peak_memory(device)
-    clock = _Clock(device)
+    forget_peak_memory(device)
+    clock = Clock(device)
     for x in _batches(streams, source, device, clock):
         log_probs = population.step(x)
         held.append((log_probs, *_spread(population, log_probs)))
@@ -93,10 +51,10 @@ def run_group(plans: Sequence[Plan], report_progress: Callable[[int], object], h
         if len(held) == most_held:
             with clock.stopped():
                 _count(held, tallies)
-        report_progress(x.shape[0] * x.shape[1])
+        report(x.shape[0] * x.shape[1])
     _count(held, tallies)
     share = clock.seconds / len(plans)
-    times = Times(share, plans[0].images / share, _peak_memory_mb(device), started, len(plans))
+    times = Times(share, plans[0].images / share, peak_memory_mb(device), started, len(plans))
     environment = _environment(device, population)
     return [
         _record(plan, tally, trajectory, population, number, environment, times)
@@ -117,7 +75,9 @@ def _record(
     return Record(
         cell=plan.cell,
         pins=plan.pins,
-        results=Results(**vars(tally.scores()), **vars(population.counts(number)), drift=drift[-1], images=plan.images),
+        results=CellResults(
+            **vars(tally.scores()), **vars(population.counts(number)), drift=drift[-1], images=plan.images
+        ),
         curves=tally.curves(trajectory.ends, drift),
         reliability=tally.reliability(),
         disagreement_vs_error=tally.disagreement_vs_error(),
@@ -128,7 +88,7 @@ def _record(
     )
 
 
-def _batches(streams: Sequence[Stream], source: SourceModel, device: str, clock: "_Clock") -> Iterator[Tensor]:
+def _batches(streams: Sequence[Stream], source: SourceModel, device: str, clock: Clock) -> Iterator[Tensor]:
     """(G, B, C, H, W) preprocessed batches, the same place of every stream at once; made many at a time."""
     readers = zip(*(stream.batches() for stream in streams), strict=True)
     size = source.preprocessing.size
@@ -157,10 +117,7 @@ def _spread(population: Population, log_probs: Tensor) -> tuple[Tensor, Tensor]:
     if logits is None or logits.shape[2] != log_probs.shape[1]:  # some images were not usable
         nothing = log_probs.new_zeros(log_probs.shape[:2])
         return nothing, nothing
-    answers = logits.argmax(dim=-1)
-    pairs = max(1, population.particles * (population.particles - 1))
-    different = (answers.unsqueeze(1) != answers.unsqueeze(2)).sum(dim=(1, 2)) / pairs
-    return entropy(logits).mean(dim=1), different
+    return entropy(logits).mean(dim=1), disagreement(logits)
 
 
 def _count(held: list[tuple[Tensor, Tensor, Tensor]], tallies: Sequence[Tally]) -> None:
@@ -195,7 +152,7 @@ def _environment(device: str, population: Population) -> dict[str, object]:
     return {
         **versions(PACKAGES),
         "device": name,
-        "engine": choose_engine(population.adapted.config.engine, torch.device(device)).name,
+        "engine": choose_engine(population.adapted.settings.engine, torch.device(device)).name,
         "threads": torch.get_num_threads(),
     }
 
@@ -204,37 +161,3 @@ def _make_current(device: str) -> None:
     """Lets what takes the current CUDA device (streams, events, Triton kernels) take the one the cell runs on."""
     if torch.device(device).index is not None:
         torch.cuda.set_device(device)
-
-
-class _Clock:
-    """Seconds of prediction and learning; first goes when the first images are there."""
-
-    def __init__(self, device: str) -> None:
-        self.seconds = 0.0
-        self._device = device
-        self._since: float | None = None
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """While something else is done, once the device has done what it was told before."""
-        if self._since is not None:
-            self._synchronize()
-            self.seconds += time.perf_counter() - self._since
-        yield
-        self._synchronize()
-        self._since = time.perf_counter()
-
-    def _synchronize(self) -> None:
-        if self._device.startswith("cuda"):
-            torch.cuda.synchronize(self._device)
-
-
-def _forget_peak_memory(device: str) -> None:
-    if device.startswith("cuda"):
-        torch.cuda.reset_peak_memory_stats(device)
-
-
-def _peak_memory_mb(device: str) -> float:
-    if device.startswith("cuda"):
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10

@@ -9,14 +9,9 @@ DIR/table.csv, .parquet     one line per record: what was run and what came out,
 DIR/times.csv               one line per record: what it cost, and where
 """
 
-import csv
-import io
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +20,9 @@ from polytta.errors import InputError, PolyttaWarning, StateError
 from polytta.lab.bench.grid import Grid
 from polytta.lab.bench.groups import Failure
 from polytta.lab.bench.plan import Plan
-from polytta.lab.bench.record import Record, canonical_json
+from polytta.lab.bench.record import Record
+from polytta.lab.bench.table import PARQUET, as_parquet, tables_of
 from polytta.system.files import write_whole
-
-TABLE = "table.csv"
-PARQUET = "table.parquet"
-TIMES = "times.csv"
 
 
 class Store:
@@ -74,7 +66,9 @@ class Store:
         records = self.records()
         for name, content in tables_of(records).items():
             write_whole(self.folder / name, content)
-        _write_parquet(self.folder / PARQUET, [_row(record) for record in records])
+        parquet = as_parquet(records)
+        if parquet is not None:
+            write_whole(self.folder / PARQUET, parquet)
         return records
 
     def _read(self, path: Path) -> Record | None:
@@ -99,66 +93,7 @@ def read_records(place: str | Path) -> list[Record]:
     return sorted((Record.read(file) for file in files), key=_place)
 
 
-def tables_of(records: Sequence[Record]) -> dict[str, bytes]:
-    """The tables of some records by the names of their files."""
-    return {TABLE: _as_csv(map(_row, records)), TIMES: _as_csv(map(_cost, records))}
-
-
 def _place(record: Record) -> tuple[Any, ...]:
     cell = record.cell
     numbers = tuple(CORRUPTIONS.index(name) for name in cell.corruptions)
     return (cell.model, cell.dataset, cell.scenario, cell.severity or 0, numbers, cell.variant, cell.seed, record.key)
-
-
-def _row(record: Record) -> dict[str, Any]:
-    """Flat values of a record that every run of its cell gives."""
-    results = vars(record.results)
-    row: dict[str, Any] = {"key": record.key}
-    for name, value in record.cell.to_dict().items():
-        row[name] = flat(value)
-    row.update(data_origin=record.pins["data_origin"], stream_sha256=record.pins["stream"]["sha256"])
-    row.update({name: value for name, value in results.items() if not isinstance(value, tuple | Mapping)})
-    row["drift"] = sum(record.results.drift) / len(record.results.drift)
-    row["stepped"] = sum(record.results.stepped)
-    row["resets"] = sum(record.results.resets)
-    row["selected"] = sum(list(record.results.selected.values())[-1]) if record.results.selected else None
-    return row
-
-
-def _cost(record: Record) -> dict[str, Any]:
-    cell = record.cell
-    named = {name: flat(getattr(cell, name)) for name in ("model", "dataset", "corruption", "scenario", "variant")}
-    return {"key": record.key, **named, "seed": cell.seed, **vars(record.times), **record.environment}
-
-
-def flat(value: Any) -> Any:
-    """A value of a cell as one entry of a table; None and an empty mapping leave it empty."""
-    if isinstance(value, Mapping):
-        return canonical_json(value) if value else None
-    return "+".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
-def _as_csv(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    rows = list(rows)
-    text = io.StringIO()
-    names = dict.fromkeys(name for row in rows for name in row)
-    writer = csv.DictWriter(text, list(names), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
-
-
-def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Where pyarrow is installed; the CSV says the same."""
-    if rows and find_spec("pyarrow") is not None:
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-        sink = io.BytesIO()
-        # A column may hold numbers in one row and a name in another (a bandwidth, a rate per particle).
-        mixed = {name for name in rows[0] if len({type(row[name]) for row in rows} - {type(None)}) > 1}
-        plain = [{name: _text(value) if name in mixed else value for name, value in row.items()} for row in rows]
-        parquet.write_table(pyarrow.Table.from_pylist(plain), sink)
-        write_whole(path, sink.getvalue())
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)

@@ -92,7 +92,7 @@ class MLflow(Tracker):
     def finished(self, record: Record) -> None:
         """Writes the cell's run."""
         with self._mlflow.start_run(run_name=record.cell.words):
-            self._mlflow.log_params({"key": record.key, **record.cell.to_dict()})
+            self._mlflow.log_params({"key": record.key, **record.cell.flat()})
             for name, position, value in _points(record):
                 self._mlflow.log_metric(f"stream_{name}", value, step=position)
             self._mlflow.log_metrics(_scores(record))

@@ -1,1 +1,1 @@
-"""A short comparison of methods on bundled images: what `polytta demo` runs."""
+"""A small benchmark on bundled images with a page of its own: what `polytta demo` runs."""

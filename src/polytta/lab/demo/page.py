@@ -1,118 +1,139 @@
-"""The demo's page, put together from its outcome."""
+"""The demo's page."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
 
 import numpy as np
 
-from polytta.lab.demo.outcome import Outcome, Segment
-from polytta.lab.demo.settings import CORRUPTIONS_REASON, LEARNING_RATE_REASON
+from polytta.lab.bench.cell import OPTIONS
+from polytta.lab.bench.tally import LAST_ANSWERS
+from polytta.lab.demo.examples import example_cards
+from polytta.lab.demo.options import CORRUPTIONS_REASON, LEARNING_RATE_REASON, SEVERITY
+from polytta.lab.demo.run import DemoRun
+from polytta.lab.demo.scores import row_score
 from polytta.lab.demo.table import demo_table
-from polytta.lab.pages.page import Example, Page, Plot, Verdict
-from polytta.lab.pages.plots import Bar, Curve, bars_svg, curves_svg
-from polytta.system.versions import versions
+from polytta.lab.pages.charts import Axis, Bar, Series, bars_svg, lines_svg
+from polytta.lab.pages.elements import Plot, facts, figures, note
+from polytta.lab.pages.page import Section, render_page
+from polytta.lab.pages.tables import as_html
 
-EXAMPLES_PER_CORRUPTION = 6
 CAVEAT = (
     "A stream this short shows how methods are used and compared, not which is best: the ± is one standard error over "
     "the images, and one other seed can change the order of the rows."
 )
 
 
-def demo_page(outcome: Outcome) -> Page:
-    """All of the report."""
-    settings = outcome.settings
-    names = " and ".join(_words(segment) for segment in outcome.segments)
-    return Page(
-        title="Adapting to corrupted images, one at a time",
-        lead=(
-            f"A classifier trained on clean CIFAR-10 images meets {names}. It sees each image once, predicts, and then "
-            "learns from that image without a label. Every method starts afresh on each corruption and meets the same "
-            f"{settings.images} images in the same order."
+def demo_page(run: DemoRun) -> str:
+    """The whole page."""
+    options = run.options
+    return render_page(
+        "Adapting to corrupted images, one at a time",
+        f"A classifier trained on clean CIFAR-10 images meets {' and '.join(map(_spelt, options.corruptions))}. It sees "
+        "each image once, predicts, and then learns from that image without a label. Every method starts afresh on "
+        f"each corruption and meets the same {options.images} images in the same order.",
+        (
+            Section("results", "Results", (as_html(demo_table(run)), note(_table_note()))),
+            Section("plots", "Gains and costs", (figures(_plots(run)),)),
+            Section("examples", "What the model saw", tuple(_examples(run))),
+            Section("settings", "Settings", (facts(_facts(run)),)),
         ),
-        table=demo_table(outcome),
-        table_note=(
-            "Accuracy counts predictions made before the image was learnt from. Gain is in points over Source, ± one "
-            "standard error of the paired difference. Calibration error: 15 bins, lower is better. Images per second: "
-            f"of one core. {CAVEAT}"
-        ),
-        plots=(
-            *(_accuracy_plot(outcome, segment) for segment in outcome.segments),
-            _gain_plot(outcome),
-            _time_plot(outcome),
-        ),
-        examples={_words(segment).capitalize(): _examples(outcome, segment) for segment in outcome.segments},
-        examples_note=(
-            f"The last {min(EXAMPLES_PER_CORRUPTION, settings.images)} images of each stream, not picked for their "
-            "result: clean on the left, as the model got it on the right, and what it was taken for."
-        ),
-        facts=_facts(outcome),
     )
 
 
-def _words(segment: Segment) -> str:
-    return segment.name.replace("_", " ")
+def _spelt(corruption: str) -> str:
+    return corruption.replace("_", " ")
 
 
-def _accuracy_plot(outcome: Outcome, segment: Segment) -> Plot:
+def _table_note() -> str:
+    return (
+        "Accuracy counts predictions made before the image was learnt from. Gain is in points over Source, ± one "
+        "standard error of the paired difference. Calibration error: 15 bins, lower is better. Images per second: of "
+        f"one core. {CAVEAT}"
+    )
+
+
+def _plots(run: DemoRun) -> tuple[Plot, ...]:
+    return (*(_accuracy_plot(run, name) for name in run.options.corruptions), _gain_plot(run), _time_plot(run))
+
+
+def _accuracy_plot(run: DemoRun, corruption: str) -> Plot:
+    counts = np.arange(1.0, run.options.images + 1)
     # The mean of a handful of images jumps about and would set the scale for the rest.
-    first = max(1, len(segment.labels) // 10)
-    counts = np.arange(1, len(segment.labels) + 1)
-    curves = [
-        Curve(row.name, 100 * np.cumsum(outcome.correct(row, segment))[first - 1 :] / counts[first - 1 :])
-        for row in outcome.settings.rows
-    ]
-    svg = curves_svg(curves, first, "images seen", f"Accuracy so far on {_words(segment)}, per method")
-    note = f"Share of all images up to here that were right, from image {first} on."
-    return Plot(f"Accuracy so far: {_words(segment)}", svg, note)
+    first = max(1, len(counts) // 10)
+    lines = []
+    for number, row in enumerate(run.options.rows):
+        so_far = 100 * np.cumsum(run.records[row, corruption].correct) / counts
+        lines.append(Series(row, number, counts[first - 1 :], so_far[first - 1 :]))
+    svg = lines_svg(
+        lines,
+        Axis.over("images seen", (0.0, counts[-1]), about=4),
+        Axis.over("accuracy so far", np.concatenate([line.y for line in lines]).tolist(), " %"),
+        f"Accuracy so far on {_spelt(corruption)}, per method",
+    )
+    caption = f"Share of all images up to here that were right, from image {first} on."
+    return Plot(f"Accuracy so far: {_spelt(corruption)}", svg, caption)
 
 
-def _gain_plot(outcome: Outcome) -> Plot:
+def _gain_plot(run: DemoRun) -> Plot:
     bars = []
-    for series, row in enumerate(outcome.settings.rows[1:], start=1):
-        score = outcome.score(row)
-        bars.append(Bar(row.name, series, 100 * score.gain, 100 * score.gain_error))
-    described = "Gain in accuracy over the source model, per method"
-    svg = bars_svg(bars, "points of accuracy over Source", described, signed=True)
+    for number, row in enumerate(run.options.rows):
+        score = row_score(run, row)
+        bars.append(Bar(row, number, 100 * score.gain, 100 * score.gain_error))
+    description = "Gain in accuracy over the source model, per method"
+    svg = bars_svg(bars[1:], "points of accuracy over Source", description, signed=True)
     return Plot("Gain over source, all images", svg, "Thin lines: one standard error of the paired difference.")
 
 
-def _time_plot(outcome: Outcome) -> Plot:
+def _time_plot(run: DemoRun) -> Plot:
     bars = [
-        Bar(row.name, series, 1000 / outcome.score(row).images_per_second)
-        for series, row in enumerate(outcome.settings.rows)
+        Bar(row, number, 1000 / row_score(run, row).images_per_second) for number, row in enumerate(run.options.rows)
     ]
     svg = bars_svg(bars, "milliseconds per image", "Time per image, per method", signed=False)
-    return Plot("What it costs", svg, "Prediction and learning together: processor time on one core.")
+    return Plot("What it costs", svg, "Prediction and learning together, on one core.")
 
 
-def _examples(outcome: Outcome, segment: Segment) -> tuple[Example, ...]:
-    rows = (outcome.settings.rows[0], outcome.settings.rows[-1])
-    said = {row.name: outcome.results[row.name, segment.name].probs.argmax(axis=1) for row in rows}
-    places = range(len(segment.labels))[-EXAMPLES_PER_CORRUPTION:]
-    return tuple(
-        Example(
-            label=outcome.classes[segment.labels[place]],
-            clean=segment.clean[place],
-            corrupted=segment.images[place],
-            verdicts=tuple(
-                Verdict(name, outcome.classes[answers[place]], bool(answers[place] == segment.labels[place]))
-                for name, answers in said.items()
-            ),
+def _examples(run: DemoRun) -> list[str]:
+    shown = min(LAST_ANSWERS, run.options.images)
+    first, *_, last = run.options.rows
+    parts = [
+        note(
+            f"The last {shown} images of each stream, not picked for their result: clean on the left, as the model got "
+            "it on the right, and what it was taken for."
         )
-        for place in places
-    )
+    ]
+    for corruption in run.options.corruptions:
+        parts.append(f"<h3>{escape(_spelt(corruption).capitalize())}</h3>")
+        parts.append(example_cards([run.records[row, corruption] for row in (first, last)]))
+    return parts
 
 
-def _facts(outcome: Outcome) -> dict[str, str]:
-    settings = outcome.settings
+def _facts(run: DemoRun) -> dict[str, str]:
+    options, first = run.options, run.first
+    model, stream = first.pins["model"], first.pins["stream"]
+    streams = {record.cell.corruption: record.pins["stream"]["sha256"] for record in run.of_row(first.cell.variant)}
     return {
-        "Model": f"{outcome.model['id']}, weights SHA-256 {outcome.model['weights_sha256']}",
-        "Images": f"{outcome.stream['domains'][0]['name'].split('/')[0]}, {settings.images} of 2,000 per corruption",
+        "Model": f"{model['id']}, weights SHA-256 {model['weights_sha256']}",
+        "Images": f"{stream['domains'][0]['name'].split('/')[0]}, {options.images} of 2,000",
         "Corrupted data": "generated by polytta with the constants of CIFAR-10-C; not the published CIFAR-10-C files",
-        "Corruptions": f"{', '.join(settings.corruptions)}, severity {settings.severity} of 5; {CORRUPTIONS_REASON}",
-        "Stream": f"{outcome.stream['scenario']}, batch size 1, a fresh model per corruption",
-        "Stream SHA-256": outcome.stream["sha256"],
-        "Seed": str(settings.seed),
-        "Learning rate": f"{settings.learning_rate:g} (SGD); {LEARNING_RATE_REASON}",
-        "Rows": "; ".join(f"{row.name}: {row.description}" for row in settings.rows),
-        "Time": f"{outcome.seconds:.0f} s in all",
-        "Versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
+        "Corruptions": f"{', '.join(options.corruptions)}, severity {SEVERITY} of 5; {CORRUPTIONS_REASON}",
+        "Stream": f"{first.cell.scenario}, batch size {first.cell.batch_size}, a fresh model per corruption",
+        "Stream SHA-256": "; ".join(f"{corruption} {sha256}" for corruption, sha256 in streams.items()),
+        "Seed": str(options.seed),
+        "Learning rate": f"{options.learning_rate:g} (SGD); {LEARNING_RATE_REASON}",
+        "Rows": "; ".join(f"{row}: {row_description(settings)}" for row, settings in options.rows.items()),
+        "Time": f"{run.seconds:.0f} s in all",
+        "Versions": ", ".join(f"{name} {value}" for name, value in first.environment.items()),
     }
+
+
+def row_description(settings: Mapping[str, Any]) -> str:
+    """A row in words."""
+    method, particles, diversity, lenses = (
+        settings.get(name, OPTIONS[name]) for name in ("method", "particles", "diversity", "lenses")
+    )
+    if particles == 1:
+        return "never adapts" if method == "source" else "one model"
+    if lenses != "none":
+        return f"{particles} x {method}, each looking through a lens of its own, weighed by evidence"
+    return f"{particles} x {method}, " + ("independent" if diversity == "none" else f"{diversity} interaction")

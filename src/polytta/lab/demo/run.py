@@ -1,110 +1,50 @@
-"""Runs all rows on all corruptions, one process per core, with one progress bar over all images."""
+"""Runs the demo's cells as any benchmark's, one process per core, with one progress bar over all of them."""
 
-import multiprocessing
 import time
-from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
-from polytta import models
-from polytta.data.bundled import cifar10_subset_indices, load_cifar10_subset
-from polytta.data.corruptions import corrupt
-from polytta.data.datasets.base import ArrayImages
-from polytta.lab.demo.cell import Cell, CellResult, run_cell
-from polytta.lab.demo.outcome import CellKey, Outcome, Segment
-from polytta.lab.demo.settings import MODEL, Settings
-from polytta.stream import Batch1, Stream, open_stream
-from polytta.system.workers import start_worker, usable_cores
+from polytta.errors import StateError
+from polytta.lab.bench.execution import Execution
+from polytta.lab.bench.groups import Failure, make_groups, work
+from polytta.lab.bench.on_machine import run_on_machine
+from polytta.lab.bench.plan import plan_cell
+from polytta.lab.bench.record import Record
+from polytta.lab.demo.options import DemoOptions
+from polytta.system.workers import usable_cores
 
-_POLL_SECONDS = 0.2
+# Times are compared, and should mean the same everywhere.
+EXECUTION = Execution(device="cpu")
 
 
-def run_demo(settings: Settings) -> Outcome:
-    """Runs the comparison; a progress bar shows on stderr."""
+@dataclass(frozen=True, eq=False)
+class DemoRun:
+    """What the demo found: the record of every row on every corruption, and how long it all took."""
+
+    options: DemoOptions
+    records: dict[tuple[str, str], Record]
+    seconds: float
+
+    def of_row(self, row: str) -> list[Record]:
+        """The records of a row, corruption by corruption."""
+        return [self.records[row, corruption] for corruption in self.options.corruptions]
+
+    @property
+    def first(self) -> Record:
+        """Any record, for the facts all of them share."""
+        return next(iter(self.records.values()))
+
+
+def run_demo(options: DemoOptions) -> DemoRun:
+    """Runs the comparison; a progress bar shows on stderr. Nothing of an earlier run is used again."""
     start = time.perf_counter()
-    clean = load_cifar10_subset()
-    stream = _corrupted_stream(settings, clean)
-    segments = tuple(_segment(stream, clean, number) for number in range(len(settings.corruptions)))
-    cells = {
-        (row.name, segment.name): Cell(row, segment.images, settings.learning_rate, settings.seed)
-        for row in settings.rows
-        for segment in segments
-    }
-    results = _run_cells(cells)
-    return Outcome(
-        settings=settings,
-        segments=segments,
-        results=results,
-        classes=clean.classes,
-        model=models.create(MODEL).facts(),
-        stream={**stream.facts(), "sha256": stream.sha256},
-        seconds=time.perf_counter() - start,
-    )
-
-
-def _corrupted_stream(settings: Settings, clean: ArrayImages) -> Stream:
-    ids = cifar10_subset_indices()
-    domains = [
-        ArrayImages(
-            name=f"{clean.name}/{name}/{settings.severity}",
-            classes=clean.classes,
-            origin="generated",
-            images=corrupt(clean.images, name, settings.severity, constants="cifar", ids=ids, seed=settings.seed),
-            labels=clean.labels,
-        )
-        for name in settings.corruptions
-    ]
-    return open_stream(Batch1(seed=settings.seed, limit=settings.images), domains)
-
-
-def _segment(stream: Stream, clean: ArrayImages, number: int) -> Segment:
-    items: NDArray[np.int64] = stream.order.item[stream.order.domain == number]
-    domain = stream.datasets[number]
-    assert isinstance(domain, ArrayImages)
-    name = domain.name.split("/")[-2]
-    return Segment(name, domain.images[items], clean.images[items], clean.labels[items])
-
-
-def _run_cells(cells: dict[CellKey, Cell]) -> dict[CellKey, CellResult]:
-    # Costly cells first, so that no core ends with a long one while the others have nothing left.
-    jobs = sorted(cells.items(), key=lambda item: -item[1].row.particles)
-    context = multiprocessing.get_context("spawn")
-    seen = context.Value("q", 0)
-    total = sum(len(cell.images) for cell in cells.values())
-    with (
-        tqdm(total=total, unit="image", desc="adapting") as bar,
-        ProcessPoolExecutor(min(usable_cores(), len(jobs)), context, _start, (seen,)) as pool,
-    ):
-        futures = {key: pool.submit(_work, cell) for key, cell in jobs}
-        pending = set(futures.values())
-        try:
-            while pending:
-                done, pending = wait(pending, _POLL_SECONDS, FIRST_EXCEPTION)
-                bar.update(seen.value - bar.n)
-                for future in done:
-                    future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        return {key: futures[key].result() for key in cells}
-
-
-_seen: Any = None
-
-
-def _start(seen: Any) -> None:
-    global _seen
-    _seen = seen
-    start_worker()
-
-
-def _work(cell: Cell) -> CellResult:
-    return run_cell(cell, _count)
-
-
-def _count() -> None:
-    with _seen.get_lock():
-        _seen.value += 1
+    groups = make_groups([plan_cell(cell) for cell in options.grid().cells()], EXECUTION)
+    records: dict[tuple[str, str], Record] = {}
+    with tqdm(total=sum(map(work, groups)), unit="prediction", desc="adapting") as bar:
+        for outcomes in run_on_machine(groups, bar.update, EXECUTION, usable_cores()):
+            for outcome in outcomes:
+                if isinstance(outcome, Failure):
+                    raise StateError(f"demo: got a cell that failed, {outcome.cell.words} ({outcome.sentence}).")
+                records[outcome.cell.variant, outcome.cell.corruptions[0]] = outcome
+    return DemoRun(options, records, time.perf_counter() - start)

@@ -21,7 +21,7 @@ _LATEX_SPECIAL = {
 
 
 @dataclass(frozen=True)
-class Value:
+class TableCell:
     """One cell.
 
     Attributes:
@@ -45,50 +45,48 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A named row; ``series`` is its colour in plots, ``part`` says that the next row belongs to the same thing."""
+class TableRow:
+    """A named row; ``series`` is its colour in charts, ``part`` says that the next row belongs to the same thing."""
 
     name: str
-    values: tuple[Value, ...]
+    cells: tuple[TableCell, ...]
     series: int | None = None
     part: bool = False
 
 
 @dataclass(frozen=True)
-class Matrix:
+class Table:
     """Rows under a header, whose first cell heads the names."""
 
     header: tuple[str, ...]
-    lines: tuple[Line, ...]
+    rows: tuple[TableRow, ...]
 
 
-def as_text(matrix: Matrix) -> str:
+def as_text(table: Table) -> str:
     """Columns lined up, the first to the left and the others to the right; * after the best."""
-    rows = [list(matrix.header)]
-    rows += [
-        [line.name, *(value.plain + ("*" if value.best else "") for value in line.values)] for line in matrix.lines
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(matrix.header))]
+    rows = [list(table.header)]
+    rows += [[row.name, *(cell.plain + ("*" if cell.best else "") for cell in row.cells)] for row in table.rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(table.header))]
     lines = [
-        "  ".join(cell.rjust(width) if column else cell.ljust(width) for column, (cell, width) in enumerate(pairs))
+        "  ".join(text.rjust(width) if column else text.ljust(width) for column, (text, width) in enumerate(pairs))
         for pairs in (list(zip(row, widths, strict=True)) for row in rows)
     ]
     return "\n".join((lines[0], "-" * len(lines[0]), *lines[1:]))
 
 
-def as_markdown(matrix: Matrix) -> str:
+def as_markdown(table: Table) -> str:
     """A pipe table; the best in bold."""
-    head = "| " + " | ".join(matrix.header) + " |"
-    rule = "|" + "|".join([":--", *["--:"] * (len(matrix.header) - 1)]) + "|"
-    body = ["| " + " | ".join([line.name, *map(_markdown_cell, line.values)]) + " |" for line in matrix.lines]
+    head = "| " + " | ".join(table.header) + " |"
+    rule = "|" + "|".join([":--", *["--:"] * (len(table.header) - 1)]) + "|"
+    body = ["| " + " | ".join([row.name, *map(_markdown_cell, row.cells)]) + " |" for row in table.rows]
     return "\n".join((head, rule, *body))
 
 
-def as_latex(matrix: Matrix, caption: str, label: str) -> str:
+def as_latex(table: Table, caption: str, label: str) -> str:
     """A booktabs table; the best in bold."""
-    head = " & ".join(map(_latex, matrix.header))
-    body = "\n".join(" & ".join([_latex(line.name), *map(_latex_cell, line.values)]) + r" \\" for line in matrix.lines)
-    columns = "l" + "r" * (len(matrix.header) - 1)
+    head = " & ".join(map(_latex, table.header))
+    body = "\n".join(" & ".join([_latex(row.name), *map(_latex_cell, row.cells)]) + r" \\" for row in table.rows)
+    columns = "l" + "r" * (len(table.header) - 1)
     return "\n".join(
         (
             r"\begin{table*}[t]",
@@ -108,39 +106,39 @@ def as_latex(matrix: Matrix, caption: str, label: str) -> str:
     )
 
 
-def as_html(matrix: Matrix) -> str:
+def as_html(table: Table) -> str:
     """A dense table; rows carry the colour of their series."""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in matrix.header)
-    body = "\n".join(_html_line(line) for line in matrix.lines)
-    kind = "dense stacked" if len(matrix.header) > 12 else "dense"
-    table = f'<table class="{kind}"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
-    return f'<div class="wide">{table}</div>'
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.header)
+    body = "\n".join(map(_html_row, table.rows))
+    kind = "dense stacked" if len(table.header) > 12 else "dense"
+    element = f'<table class="{kind}"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
+    return f'<div class="wide">{element}</div>'
 
 
-def _markdown_cell(value: Value) -> str:
-    return f"**{value.plain}**" if value.best else value.plain
+def _markdown_cell(cell: TableCell) -> str:
+    return f"**{cell.plain}**" if cell.best else cell.plain
 
 
-def _latex_cell(value: Value) -> str:
-    text = rf"\textbf{{{_latex(value.text)}}}" if value.best else _latex(value.text)
-    mark = rf"\textsuperscript{{{_latex(value.mark)}}}" if value.mark else ""
-    return text + mark + (rf" {{\scriptsize$\pm${value.spread}}}" if value.spread else "")
+def _latex_cell(cell: TableCell) -> str:
+    text = rf"\textbf{{{_latex(cell.text)}}}" if cell.best else _latex(cell.text)
+    mark = rf"\textsuperscript{{{_latex(cell.mark)}}}" if cell.mark else ""
+    return text + mark + (rf" {{\scriptsize$\pm${cell.spread}}}" if cell.spread else "")
 
 
 def _latex(text: str) -> str:
     return "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text)
 
 
-def _html_line(line: Line) -> str:
-    key = "" if line.series is None else f'<i class="key s{line.series}"></i>'
-    cells = "".join(map(_html_cell, line.values))
-    kind = ' class="part"' if line.part else ""
-    return f'<tr{kind}><th scope="row">{key}{escape(line.name)}</th>{cells}</tr>'
+def _html_row(row: TableRow) -> str:
+    key = "" if row.series is None else f'<i class="key s{row.series}"></i>'
+    cells = "".join(map(_html_cell, row.cells))
+    kind = ' class="part"' if row.part else ""
+    return f'<tr{kind}><th scope="row">{key}{escape(row.name)}</th>{cells}</tr>'
 
 
-def _html_cell(value: Value) -> str:
-    kinds = " ".join(name for name, on in (("best", value.best), ("below", value.below)) if on)
-    mark = f"<sup>{escape(value.mark)}</sup>" if value.mark else ""
-    spread = f" <small>± {escape(value.spread)}</small>" if value.spread else ""
+def _html_cell(cell: TableCell) -> str:
+    kinds = " ".join(name for name, on in (("best", cell.best), ("below", cell.below)) if on)
+    mark = f"<sup>{escape(cell.mark)}</sup>" if cell.mark else ""
+    spread = f" <small>± {escape(cell.spread)}</small>" if cell.spread else ""
     start = f'<td class="{kinds}">' if kinds else "<td>"
-    return f"{start}{escape(value.text)}{mark}{spread}</td>"
+    return f"{start}{escape(cell.text)}{mark}{spread}</td>"

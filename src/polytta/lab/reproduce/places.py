@@ -91,8 +91,8 @@ class Place:
         return "sar2023" if not self.is_bundled and name.startswith(("timm/", "torchvision/")) else "correct"
 
     @property
-    def words(self) -> str:
-        """For the head of an outcome."""
+    def description(self) -> str:
+        """What was measured on, in words."""
         if self.folder is not None:
             return f"{self.folder}" + (", a few images only" if self.quick else "")
         return f"bundled CIFAR-10 images and models, {self.images} images per corruption"
@@ -103,6 +103,6 @@ def weights_file(folder: Path, stem: str) -> Path:
     found = [path for suffix in _SUFFIXES if (path := folder / WEIGHTS / f"{stem}{suffix}").is_file()]
     if not found:
         raise DataError(
-            f"{folder / WEIGHTS / stem}.safetensors is missing; expected the model's published weights there."
+            f"{folder / WEIGHTS / stem}.safetensors: got no file; allowed is the model's published weights."
         )
     return found[0]

@@ -11,7 +11,7 @@ _WHOLE_ROW = "*"
 
 
 @dataclass(frozen=True)
-class Figure:
+class PublishedFigure:
     """One published value.
 
     Attributes:
@@ -37,7 +37,7 @@ class PublishedRow:
     block: str
     backbone: str | None
     method: str
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, PublishedFigure]
 
 
 def published_rows(table: str, block: str | None = None, backbone: str | None = None) -> tuple[PublishedRow, ...]:
@@ -61,8 +61,8 @@ def origin() -> str:
     return str(_content()["origin"])
 
 
-def _figures(row: Mapping[str, Any]) -> dict[str, Figure]:
-    made = {}
+def _figures(row: Mapping[str, Any]) -> dict[str, PublishedFigure]:
+    figures = {}
     for column, printed in row["printed"].items():
         if printed is None:
             continue
@@ -70,8 +70,8 @@ def _figures(row: Mapping[str, Any]) -> dict[str, Figure]:
         remark = None if fix is None else f"printed as {printed:g}; {fix['value']:g} is {fix['origin']}"
         doubt = row["doubts"].get(column, row["doubts"].get(_WHOLE_ROW))
         remark = "; ".join(filter(None, (remark, doubt))) or None
-        made[column] = Figure(float(printed), None if fix is None else float(fix["value"]), remark)
-    return made
+        figures[column] = PublishedFigure(float(printed), None if fix is None else float(fix["value"]), remark)
+    return figures
 
 
 @cache

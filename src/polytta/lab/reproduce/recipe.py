@@ -5,8 +5,8 @@ from typing import Protocol
 
 from polytta.lab.bench.grid import Grid
 from polytta.lab.bench.record import Record
-from polytta.lab.pages.page import Plot
-from polytta.lab.pages.tables import Matrix
+from polytta.lab.pages.elements import Plot
+from polytta.lab.pages.tables import Table
 from polytta.lab.reproduce.places import Place
 
 
@@ -18,19 +18,19 @@ class RunGrid(Protocol):
 
 
 @dataclass(frozen=True)
-class Part:
-    """One table with its remarks."""
+class ResultTable:
+    """One table with its title and its remarks."""
 
     title: str
-    matrix: Matrix
+    table: Table
     remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reproduction:
     """Everything a recipe shows."""
 
-    parts: tuple[Part, ...]
+    tables: tuple[ResultTable, ...]
     plots: tuple[Plot, ...] = ()
 
 
@@ -52,5 +52,5 @@ class Recipe(Protocol):
     def images(self, place: Place) -> int:
         """Images to adapt to in all, each counted once per method and seed."""
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """Runs it."""

@@ -1,17 +1,17 @@
 """Recipes that are a grid: the paper's accuracy tables, block by block."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polytta.data.corruption_names import COMMON_CORRUPTIONS
 from polytta.lab.bench.grid import POOLED, Grid
 from polytta.lab.bench.record import Record
 from polytta.lab.pages.bench.summary import Stat
-from polytta.lab.reproduce.layout import AVERAGE, comparison
+from polytta.lab.reproduce.comparison import AVERAGE, comparison_table
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_notes, published_rows
-from polytta.lab.reproduce.recipe import Outcome, Part, RunGrid
+from polytta.lab.reproduce.recipe import Reproduction, ResultTable, RunGrid
 
 # {method in the paper's tables: row of the grid}
 BASELINES = {"No adapt": "source", "Tent": "tent", "SAR": "sar", "DeYO": "deyo"}
@@ -30,8 +30,8 @@ LABEL_SHIFT_IMAGES = {**IMAGES, "imagenet-c": 100_000}
 
 
 @dataclass(frozen=True)
-class Block:
-    """Part of a table: one model under one scenario.
+class TableBlock:
+    """ResultTable of a table: one model under one scenario.
 
     Attributes:
         block: its name in the published figures.
@@ -98,18 +98,18 @@ class TableRecipe:
     name: str
     shows: str
     needs: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[TableBlock, ...]
 
     def images(self, place: Place) -> int:
         """Images to adapt to in all."""
         return sum(block.images(place) for block in self.blocks)
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """Runs block by block."""
-        parts = [self._part(block, place, run_grid(block.grid(place))) for block in self.blocks]
-        return Outcome(with_notes(self.name, parts))
+        tables = [self._table(block, place, run_grid(block.grid(place))) for block in self.blocks]
+        return Reproduction(with_notes(self.name, tables))
 
-    def _part(self, block: Block, place: Place, records: Sequence[Record]) -> Part:
+    def _table(self, block: TableBlock, place: Place, records: Sequence[Record]) -> ResultTable:
         columns = block.columns(place)
         rows = published_rows(self.name, block.block, block.backbone)
         measured = {}
@@ -120,8 +120,8 @@ class TableRecipe:
             per_seed = [accuracy_stat([r for r in own if r.cell.seed == seed]).mean for seed in place.seeds]
             measured[row.method, AVERAGE] = Stat.of(per_seed)
         if columns != block.corruptions:  # the published average is over all of them
-            return comparison(block.title, rows, columns, measured, place, ranked_by=columns[0])
-        return comparison(block.title, rows, (*columns, AVERAGE), measured, place)
+            return comparison_table(block.title, rows, columns, measured, place, ranked_by=columns[0])
+        return comparison_table(block.title, rows, (*columns, AVERAGE), measured, place)
 
 
 def grad_rows(place: Place) -> dict[str, dict[str, Any]]:
@@ -136,8 +136,8 @@ def accuracy_stat(records: Sequence[Record], measure: str = "accuracy") -> Stat:
     return Stat.of([float(getattr(record.results, measure)) for record in records])
 
 
-def with_notes(table: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The last part carries what is known to be wrong with the paper's text about the table."""
-    notes = tuple(f"About the paper: {note}" for note in published_notes(table))
-    last = parts[-1]
-    return (*parts[:-1], Part(last.title, last.matrix, (*last.remarks, *notes)))
+def with_notes(name: str, tables: Sequence[ResultTable]) -> tuple[ResultTable, ...]:
+    """The last one carries what is known to be wrong with the paper's text about the table of that name."""
+    notes = tuple(f"About the paper: {note}" for note in published_notes(name))
+    *others, last = tables
+    return (*others, replace(last, remarks=(*last.remarks, *notes)))

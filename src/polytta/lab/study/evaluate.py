@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 import polytta
 from polytta.adapter import Adapted
-from polytta.methods.base import entropy
 from polytta.models import SourceModel
+from polytta.roles.measures import entropy
 
 # (parameters, image) pairs in one pass; more would only take more memory.
 _PAIRS = 512

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polytta.errors import ConfigError, StateError
-from polytta.lab.pages.charts import Series
-from polytta.lab.pages.document import Section, facts, figures, note, render_document
-from polytta.lab.pages.page import Plot
-from polytta.lab.pages.surface import surface_svg
-from polytta.lab.pages.tables import Line, Matrix, Value, as_html
+from polytta.lab.pages.charts import Series, surface_svg
+from polytta.lab.pages.elements import Plot, facts, figures, note
+from polytta.lab.pages.page import Section, render_page
+from polytta.lab.pages.tables import Table, TableCell, TableRow, as_html
 from polytta.lab.study.evaluate import Measures, evaluate
 from polytta.lab.study.solutions import Solutions
 
@@ -25,7 +24,7 @@ _MARGIN = 0.35
 
 
 @dataclass(frozen=True, eq=False)
-class Landscape:
+class PlaneSurvey:
     """Measures over a grid on the plane.
 
     Attributes:
@@ -49,10 +48,10 @@ class Landscape:
     own: Measures
 
 
-def survey(solutions: Solutions, resolution: int) -> Landscape:
+def survey(solutions: Solutions, resolution: int) -> PlaneSurvey:
     """Measures ``resolution`` x ``resolution`` points; a progress bar shows on stderr."""
     if len(solutions.found) != 3:
-        raise ConfigError(f"seeds: got {len(solutions.found)}; a plane goes through exactly 3.")
+        raise ConfigError(f"seeds: got {len(solutions.found)}; allowed are exactly 3, which a plane goes through.")
     if resolution < 2:
         raise ConfigError(f"resolution: got {resolution}; allowed is at least 2.")
     thetas = solutions.thetas.double()
@@ -68,71 +67,71 @@ def survey(solutions: Solutions, resolution: int) -> Landscape:
     surface = evaluate(*judged, grid.to(solutions.thetas.dtype), solutions.x, solutions.labels, "surveying")
     named = torch.cat([thetas, thetas.mean(dim=0, keepdim=True), start.unsqueeze(0)]).to(solutions.thetas.dtype)
     own = evaluate(*judged, named, solutions.x, solutions.labels)
-    return Landscape(solutions, x, y, surface, corners, place.numpy(), off_plane, own)
+    return PlaneSurvey(solutions, x, y, surface, corners, place.numpy(), off_plane, own)
 
 
-def as_matrix(landscape: Landscape) -> Matrix:
+def as_table(plane: PlaneSurvey) -> Table:
     """The corners, the middle of the triangle, and the source model."""
-    names = [f"seed {solution.seed}" for solution in landscape.solutions.found]
-    measures = landscape.own
-    lines = [
-        Line(
+    names = [f"seed {solution.seed}" for solution in plane.solutions.found]
+    measures = plane.own
+    rows = [
+        TableRow(
             name,
             (
-                Value(f"{measures.entropy[i]:.3f}"),
-                Value(f"{measures.loss[i]:.3f}"),
-                Value(f"{measures.accuracy[i]:.1f}"),
+                TableCell(f"{measures.entropy[i]:.3f}"),
+                TableCell(f"{measures.loss[i]:.3f}"),
+                TableCell(f"{measures.accuracy[i]:.1f}"),
             ),
         )
         for i, name in enumerate((*names, "their mean", "source"))
     ]
-    return Matrix(("Parameters", "entropy", "test loss", "accuracy"), tuple(lines))
+    return Table(("Parameters", "entropy", "test loss", "accuracy"), tuple(rows))
 
 
-def as_page(landscape: Landscape) -> str:
+def as_page(plane: PlaneSurvey) -> str:
     """The study as one HTML page."""
-    cell = landscape.solutions.cell
-    told = {
+    cell = plane.solutions.cell
+    settings = {
         "Cell": cell.words,
-        "Points": f"{len(landscape.x)} x {len(landscape.y)}, {len(landscape.solutions.x)} images each",
-        "Source model": f"{landscape.off_plane:.3g} away from the plane; its projection is marked",
-        "Weights SHA-256": landscape.solutions.source.weights_sha256,
+        "Points": f"{len(plane.x)} x {len(plane.y)}, {len(plane.solutions.x)} images each",
+        "Source model": f"{plane.off_plane:.3g} away from the plane; its projection is marked",
+        "Weights SHA-256": plane.solutions.source.weights_sha256,
     }
-    return render_document(
+    return render_page(
         "Between three solutions",
-        f"{cell.method} adapts the same model from three seeds; their final parameters span a plane. Adaptation sees "
+        f"{cell.variant} adapts the same model from three seeds; their final parameters span a plane. Adaptation sees "
         "the entropy alone. Where low entropy and low test loss do not coincide, it cannot know which way to go.",
         (
-            Section("surfaces", "The plane", (figures(plots(landscape)), note("Dark is low, bright is high."))),
-            Section("corners", "Its corners", (as_html(as_matrix(landscape)),)),
-            Section("facts", "Settings", (facts(told),)),
+            Section("surfaces", "The plane", (figures(plots(plane)), note("Dark is low, bright is high."))),
+            Section("corners", "Its corners", (as_html(as_table(plane)),)),
+            Section("facts", "Settings", (facts(settings),)),
         ),
     )
 
 
-def plots(landscape: Landscape) -> tuple[Plot, ...]:
+def plots(plane: PlaneSurvey) -> tuple[Plot, ...]:
     """Entropy, test loss and accuracy from above."""
     marks = [
-        Series(f"seed {solution.seed}", number, *landscape.corners[number, :, None])
-        for number, solution in enumerate(landscape.solutions.found)
+        Series(f"seed {solution.seed}", number, *plane.corners[number, :, None])
+        for number, solution in enumerate(plane.solutions.found)
     ]
-    marks.append(Series("mean", 0, *landscape.corners.mean(axis=0)[:, None]))
-    marks.append(Series("source, projected", 0, *landscape.source[:, None]))
-    surface = landscape.surface
+    marks.append(Series("mean", 0, *plane.corners.mean(axis=0)[:, None]))
+    marks.append(Series("source, projected", 0, *plane.source[:, None]))
+    surface = plane.surface
     return tuple(
         Plot(
             title,
             surface_svg(
-                values.reshape(len(landscape.y), len(landscape.x)),
-                landscape.x,
-                landscape.y,
+                values.reshape(len(plane.y), len(plane.x)),
+                plane.x,
+                plane.y,
                 marks,
                 unit,
                 f"{title} on the plane through three solutions",
             ),
-            told,
+            caption,
         )
-        for title, values, unit, told in (
+        for title, values, unit, caption in (
             ("Entropy", surface.entropy, "nats", "What adaptation lowers; needs no labels."),
             ("Test loss", surface.loss, "nats", "Cross-entropy with the true labels, which adaptation never sees."),
             ("Accuracy", surface.accuracy, "%", "Share of images that are right."),
@@ -148,8 +147,8 @@ def _axes(thetas: Tensor) -> Tensor:
         across = across - along * (across @ along) / length**2
     if length == 0 or across.norm() <= 1e-9 * length:
         raise StateError(
-            "landscape: the three solutions lie on one line, so there is no plane; more images or a larger learning "
-            "rate lets the seeds part."
+            "seeds: got three solutions on one line, so there is no plane; allowed are more images or a larger learning "
+            "rate, which let the seeds part."
         )
     return torch.stack([along / length, across / across.norm()])
 

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-import polytta
 from polytta.adapter import Adapted
+from polytta.api import adapt_with
 from polytta.data.datasets.base import Image
 from polytta.errors import ConfigError
 from polytta.lab.bench.cell import Cell
 from polytta.lab.bench.data import open_cell_stream, prepare
+from polytta.lab.bench.execution import Execution
 from polytta.lab.bench.plan import source_model
-from polytta.lab.bench.run import Execution
-from polytta.lab.bench.variants import adapt_arguments
 from polytta.models import SourceModel
 from polytta.stream import Stream
 
@@ -80,9 +79,8 @@ def find_solutions(cell: Cell, seeds: Sequence[int], judged_on: int) -> Solution
     found = []
     with tqdm(total=len(seeds) * len(stream), unit="image", desc="adapting") as bar:
         for seed in seeds:
-            adapted = polytta.adapt(
-                source.module, **adapt_arguments(replace(cell, seed=seed)), num_classes=source.num_classes
-            )
+            settings = replace(cell, seed=seed).to_settings(num_classes=source.num_classes)
+            adapted = adapt_with(settings, source.module)
             right = 0
             for batch in _reordered(stream, seed).batches():
                 answers = adapted(source.preprocessing(batch.images).to(device)).argmax(dim=1)

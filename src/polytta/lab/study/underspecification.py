@@ -10,11 +10,10 @@ from statistics import fmean, stdev
 import numpy as np
 from numpy.typing import NDArray
 
-from polytta.lab.pages.charts import Axis, Series, matrix_svg
-from polytta.lab.pages.document import Section, facts, figures, note, render_document
-from polytta.lab.pages.page import Plot
-from polytta.lab.pages.scatter import scatter_svg
-from polytta.lab.pages.tables import Line, Matrix, Value, as_html
+from polytta.lab.pages.charts import Axis, Series, heatmap_svg, scatter_svg
+from polytta.lab.pages.elements import Plot, facts, figures, note
+from polytta.lab.pages.page import Section, render_page
+from polytta.lab.pages.tables import Table, TableCell, TableRow, as_html
 from polytta.lab.study.evaluate import Measures, evaluate
 from polytta.lab.study.solutions import Solutions
 from polytta.report.measures import distance_to_source, pairwise_distances
@@ -23,7 +22,7 @@ COLUMNS = ("final entropy", "accuracy", "final accuracy", "distance to source", 
 
 
 @dataclass(frozen=True, eq=False)
-class Underspecification:
+class MeasuredSeeds:
     """The solutions, measured.
 
     Attributes:
@@ -44,7 +43,7 @@ class Underspecification:
         return fmean(values), stdev(values)
 
 
-def measure(solutions: Solutions) -> Underspecification:
+def measure(solutions: Solutions) -> MeasuredSeeds:
     """Entropy, accuracy and distances of every solution."""
     own = evaluate(solutions.source, solutions.adapted, solutions.thetas, solutions.x, solutions.labels)
     start = solutions.start
@@ -68,27 +67,27 @@ def measure(solutions: Solutions) -> Underspecification:
         )
         for number, solution in enumerate(solutions.found)
     }
-    return Underspecification(solutions, source, found, pairwise)
+    return MeasuredSeeds(solutions, source, found, pairwise)
 
 
-def as_matrix(study: Underspecification) -> Matrix:
-    """A line per seed, and their mean and spread."""
+def as_table(study: MeasuredSeeds) -> Table:
+    """A row per seed, and their mean and spread."""
     forms = (".3f", ".1f", ".1f", ".3f", ".3f")
-    lines = [
-        Line(f"seed {seed}", tuple(Value(format(row[c], form)) for c, form in zip(COLUMNS, forms, strict=True)))
+    rows = [
+        TableRow(f"seed {seed}", tuple(TableCell(format(row[c], form)) for c, form in zip(COLUMNS, forms, strict=True)))
         for seed, row in study.figures.items()
     ]
     total = []
     for column, form in zip(COLUMNS, forms, strict=True):
         mean, spread = study.summary(column)
-        total.append(Value(format(mean, form), spread=format(spread, form)))
-    return Matrix(
-        ("DeYO" if study.solutions.cell.method == "deyo" else study.solutions.cell.method, *COLUMNS),
-        (*lines, Line("mean", tuple(total))),
+        total.append(TableCell(format(mean, form), spread=format(spread, form)))
+    return Table(
+        (study.solutions.cell.variant, *COLUMNS),
+        (*rows, TableRow("mean", tuple(total))),
     )
 
 
-def verdict(study: Underspecification) -> str:
+def verdict(study: MeasuredSeeds) -> str:
     """What the figures say, in one sentence; relative spreads make entropy and accuracy comparable."""
     (entropy, entropy_spread), (accuracy, accuracy_spread) = study.summary("final entropy"), study.summary("accuracy")
     distance = study.summary("mean pairwise distance")[0] / max(study.summary("distance to source")[0], 1e-12)
@@ -99,7 +98,7 @@ def verdict(study: Underspecification) -> str:
     )
 
 
-def as_page(study: Underspecification) -> str:
+def as_page(study: MeasuredSeeds) -> str:
     """The study as one HTML page."""
     cell = study.solutions.cell
     seeds = list(study.figures)
@@ -117,25 +116,25 @@ def as_page(study: Underspecification) -> str:
         ),
         Plot(
             "Distances between solutions",
-            matrix_svg(study.pairwise, [str(seed) for seed in seeds], "Distances between seeds", ".2f"),
+            heatmap_svg(study.pairwise, [str(seed) for seed in seeds], "Distances between seeds", ".2f"),
             "Euclidean, between final norm parameters.",
         ),
     )
-    told = {
+    settings = {
         "Cell": cell.words,
         "Images": f"{len(study.solutions.x)} judged on",
         "Source model": f"entropy {study.source.entropy[0]:.3f}, accuracy {study.source.accuracy[0]:.1f} % on them",
         "Weights SHA-256": study.solutions.source.weights_sha256,
     }
-    return render_document(
+    return render_page(
         "Underspecification",
-        f"{cell.method} adapts the same model to the same images from {len(seeds)} seeds. {verdict(study)}",
+        f"{cell.variant} adapts the same model to the same images from {len(seeds)} seeds. {verdict(study)}",
         (
             Section(
-                "seeds", "Seeds", (as_html(as_matrix(study)), note("Last line: mean ± sample standard deviation."))
+                "seeds", "Seeds", (as_html(as_table(study)), note("Last line: mean ± sample standard deviation."))
             ),
             Section("plots", "Solutions", (figures(plots),)),
-            Section("facts", "Settings", (facts(told),)),
+            Section("facts", "Settings", (facts(settings),)),
         ),
     )
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from polytta.lab.bench.grid import Grid
-from polytta.lab.bench.record import Record
-from polytta.lab.bench.run import run_cells
+from tests.lab.bench.cells import run_cell
+
+from polytta.lab.bench import Grid, Record
 
 ROWS = ("source", "tent", "deyo", "naive", "svgd", "grad")
 
@@ -29,7 +29,7 @@ def write_records(
         lrs=(1e-3,),
         preset="official",
     )
-    records = [run_cells([cell])[0] for cell in grid.cells()]
+    records = [run_cell(cell) for cell in grid.cells()]
     for record in records:
         record.write(folder / "cells")
     return records

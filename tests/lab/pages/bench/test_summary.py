@@ -8,7 +8,7 @@ from tests.lab.bench.records import CELL
 
 from polytta.errors import InputError
 from polytta.lab.pages.bench.layout import accuracy_matrix, summary_matrix
-from polytta.lab.pages.bench.read import _text, _typed
+from polytta.lab.pages.bench.read import _typed
 from polytta.lab.pages.bench.summary import Entry, Panel, panels
 
 ACCURACY = {
@@ -27,11 +27,11 @@ SETTINGS: dict[str, Mapping[str, Any]] = {
 
 
 def entry(variant: str, corruption: str, seed: int, accuracy: float, **cell: Any) -> Entry:
-    plain = {**CELL.to_dict(), "variant": variant, "corruption": corruption, "seed": seed, **SETTINGS[variant], **cell}
+    plain = {**CELL.flat(), "variant": variant, "corruption": corruption, "seed": seed, **SETTINGS[variant], **cell}
     results = {"accuracy": accuracy, "top5": 90.0, "ece": 0.1, "nll": 1.0, "brier": 0.5}
     times = {"wall_seconds": 2.0, "images_per_second": 20.0}
     key = f"{variant}-{corruption}-{seed}-{sorted(cell.items())}"
-    return Entry(key, _typed({name: _text(value) for name, value in plain.items()}), results, times)
+    return Entry(key, _typed({name: "" if value is None else str(value) for name, value in plain.items()}), results, times)
 
 
 def entries() -> list[Entry]:

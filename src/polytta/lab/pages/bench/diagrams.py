@@ -6,18 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polytta.lab.bench.record import Record
-from polytta.lab.pages.bench.layout import SHORT
+from polytta.lab.pages.bench.short_names import short_name
 from polytta.lab.pages.bench.summary import Panel, Row
 from polytta.lab.pages.charts import (
     Axis,
     Series,
-    calibration_svg,
+    dotted_line_svg,
+    heatmap_svg,
     lines_svg,
-    matrix_svg,
-    paths_svg,
+    scatter_svg,
+    trajectories_svg,
 )
-from polytta.lab.pages.page import Plot
-from polytta.lab.pages.scatter import scatter_svg
+from polytta.lab.pages.elements import Plot
 
 Records = Mapping[str, Record]
 
@@ -67,7 +67,7 @@ def calibration_plots(panel: Panel, records: Records) -> list[Plot]:
             row.name, number, [(r.reliability.confidence, r.reliability.accuracy, r.reliability.count) for r in found]
         )
         axes = (Axis("confidence", (0.0, 0.5, 1.0)), Axis("share right", (0.0, 0.5, 1.0)))
-        svg = calibration_svg([line], *axes, f"Reliability of {row.name}", ideal=True)
+        svg = dotted_line_svg(line, *axes, f"Reliability of {row.name}", diagonal=True)
         plots.append(Plot(row.name, svg, f"ECE {ece.mean:.3f}; on the dashed line confidence is earned."))
     return plots
 
@@ -82,7 +82,7 @@ def disagreement_plots(panel: Panel, records: Records) -> list[Plot]:
         bins = [(d.disagreement, d.error, d.count) for d in (r.disagreement_vs_error for r in found)]
         line = _pooled(row.name, number, bins, edges=np.linspace(0.0, 1.0, 11))
         axes = (Axis("disagreement of particles", (0.0, 0.5, 1.0)), Axis("share wrong", (0.0, 0.5, 1.0)))
-        svg = calibration_svg([line], *axes, f"Error against disagreement of {row.name}", ideal=False)
+        svg = dotted_line_svg(line, *axes, f"Error against disagreement of {row.name}", diagonal=False)
         plots.append(Plot(row.name, svg, "Rising: where particles disagree, the answer is less to be trusted."))
     return plots
 
@@ -90,7 +90,7 @@ def disagreement_plots(panel: Panel, records: Records) -> list[Plot]:
 def particle_plots(panel: Panel, records: Records) -> list[Plot]:
     """Trajectories of each population on the first column, and how alike its particles end."""
     plots = []
-    first = SHORT.get(panel.columns[0], panel.columns[0])
+    first = short_name(panel.columns[0])
     for row in panel.rows:
         found = [r for r in _of(row, records) if r.cell.particles > 1]
         if not found or not row.adapts:
@@ -103,7 +103,7 @@ def particle_plots(panel: Panel, records: Records) -> list[Plot]:
         plots.append(
             Plot(
                 f"{row.name}: trajectories",
-                paths_svg(paths, f"Paths of the particles of {row.name}"),
+                trajectories_svg(paths, f"Paths of the particles of {row.name}"),
                 f"{where}. From the source model (ring), on the two directions in which they moved most.",
             )
         )
@@ -113,7 +113,7 @@ def particle_plots(panel: Panel, records: Records) -> list[Plot]:
         plots.append(
             Plot(
                 f"{row.name}: {what}",
-                matrix_svg(values, names, f"{what} between the particles of {row.name}"),
+                heatmap_svg(values, names, f"{what} between the particles of {row.name}"),
                 f"{where}. " + ("Similarity" if kernel is not None else "Distance between parameters") + " at the end.",
             )
         )
@@ -126,7 +126,7 @@ def _of(row: Row, records: Records) -> list[Record]:
 
 def _column(record: Record) -> str:
     corruption = record.cell.corruption
-    return SHORT.get(corruption, corruption) if isinstance(corruption, str) else "all corruptions"
+    return short_name(corruption) if isinstance(corruption, str) else "all corruptions"
 
 
 def _so_far(record: Record, shares: NDArray[np.float64]) -> NDArray[np.float64]:

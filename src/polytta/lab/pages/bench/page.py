@@ -11,12 +11,14 @@ from polytta.lab.pages.bench.diagrams import (
     particle_plots,
     stream_plot,
 )
-from polytta.lab.pages.bench.layout import SHORT, accuracy_matrix, summary_matrix
+from polytta.lab.pages.bench.panel_tables import accuracy_table, summary_table
 from polytta.lab.pages.bench.pins import environments, pinned_facts
 from polytta.lab.pages.bench.results import NOTE
 from polytta.lab.pages.bench.samples import sample_images
+from polytta.lab.pages.bench.short_names import short_name
 from polytta.lab.pages.bench.summary import Panel
-from polytta.lab.pages.document import Section, facts, figures, note, pictures, render_document
+from polytta.lab.pages.elements import facts, figures, note, pictures
+from polytta.lab.pages.page import Section, render_page
 from polytta.lab.pages.tables import as_html
 
 Records = Mapping[str, Record]
@@ -41,11 +43,11 @@ def bench_page(panels: Sequence[Panel], records: Records, cells_folder: str) -> 
     if records:
         sections.append(_facts(records))
     sections.append(_record_list(panels, records, cells_folder))
-    return render_document("Test-time adaptation benchmark", lead, sections)
+    return render_page("Test-time adaptation benchmark", lead, sections)
 
 
 def _panel_section(panel: Panel, records: Records) -> Section:
-    parts = [note(f"{panel.description}."), as_html(accuracy_matrix(panel)), as_html(summary_matrix(panel))]
+    parts = [note(f"{panel.description}."), as_html(accuracy_table(panel)), as_html(summary_table(panel))]
     large = [plot for plot in (stream_plot(panel, records), cost_plot(panel)) if plot is not None]
     if large:
         parts.append(figures(large))
@@ -60,11 +62,11 @@ def _panel_section(panel: Panel, records: Records) -> Section:
 
 
 def _samples(panels: tuple[Panel, ...]) -> Section:
-    told = (
+    explanation = (
         "One bundled CIFAR-10 image under each corruption and severity, with the constants of CIFAR-10-C. Other "
         "datasets have the same corruptions with constants of their own."
     )
-    return Section("samples", "What the corruptions look like", (note(told), pictures(sample_images(panels))))
+    return Section("samples", "What the corruptions look like", (note(explanation), pictures(sample_images(panels))))
 
 
 def _facts(records: Records) -> Section:
@@ -90,7 +92,7 @@ def _record_list(panels: Sequence[Panel], records: Records, cells_folder: str) -
                 own = row.entries.get(column, ())
                 keys = "".join(_link(e.key, e.cell["seed"], cells_folder if e.key in records else None) for e in own)
                 if keys:
-                    where = escape(SHORT.get(column, column))
+                    where = escape(short_name(column))
                     lines.append(f"<tr><th>{escape(row.name)}</th><td>{where}</td><td>{keys}</td></tr>")
         table = f'<table class="records"><tbody>\n{"".join(lines)}\n</tbody></table>'
         parts.append(f"<details><summary>{escape(panel.title)}</summary>\n{table}</details>")

@@ -6,6 +6,8 @@ from typing import Any
 
 from polytta.lab.bench.record import Record
 
+# Of the stream, or decided: all that is excluded is not among the targets.
+_TOLD_ELSEWHERE = ("seed", "batch_size", "num_classes", "exclude")
 
 def pinned_facts(records: Iterable[Record]) -> list[str]:
     """One sentence per model, dataset and way to adapt, sorted; nothing that differs between two runs of a cell."""
@@ -49,27 +51,17 @@ def _streams(scenario: str, hashes: set[str]) -> str:
 
 
 def _settings(record: Record) -> str:
-    settings = record.pins["settings"]
-    method, diversity = dict(settings["method"]), dict(settings["diversity"])
-    rates = settings.get("learning_rates")
-    told = {
-        "method": _named(method),
-        "particles": settings["particles"],
-        "diversity": _named(diversity),
-        "optimizers": ", ".join(sorted({_named(dict(one)) for one in settings["optimizers"]})),
-        "learning rates": "none" if rates is None else ", ".join(f"{rate:.4g}" for rate in rates),
-        "views": settings["views"],
-        "lenses": settings["lenses"],
-        "aggregate": settings["aggregate"],
-        "layers": len(settings["layers"]),
-        "statistics": settings["statistics"],
-        "objective": settings["objective"],
-    }
+    settings = {name: value for name, value in record.pins["settings"].items() if name not in _TOLD_ELSEWHERE}
+    told = {name: _shown(value) for name, value in settings.items()}
+    told["optimizer"] = ", ".join(sorted({_shown(one) for one in settings["optimizer"]}))
+    told["lr"] = ", ".join(f"{rate:.4g}" for rate in settings["lr"])
+    told["targets"] = f"{len(settings['targets'])} layers"
     where = f"{record.cell.variant} on {record.cell.model}, {record.cell.scenario}"
     return f"Row {where}: " + "; ".join(f"{name} {value}" for name, value in told.items())
 
 
-def _named(part: dict[str, Any]) -> str:
-    name = part.pop("name")
-    inside = ", ".join(f"{key}={value}" for key, value in part.items())
-    return f"{name}({inside})" if inside else str(name)
+def _shown(part: Any) -> str:
+    if not isinstance(part, Mapping) or "name" not in part:
+        return str(part)
+    inside = ", ".join(f"{key}={value}" for key, value in part.items() if key != "name")
+    return f"{part['name']}({inside})" if inside else str(part["name"])

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from polytta.errors import InputError
-from polytta.lab.bench.cell import Cell
-from polytta.lab.bench.record import Record, Results, Times
-from polytta.lab.bench.store import TABLE, TIMES, flat, read_records
+from polytta.lab.bench.record import CellResults, Record, Times
+from polytta.lab.bench.store import read_records
+from polytta.lab.bench.table import TABLE, TIMES
 from polytta.lab.pages.bench.pins import pinned_facts
-from polytta.lab.pages.bench.summary import Entry
+from polytta.lab.pages.bench.summary import PANEL_FIELDS, Entry
 
 FACTS = "facts.json"
 _WHOLE_NUMBERS = ("severity", "batch_size", "images", "particles", "seed")
-_CELL_FIELDS = tuple(f.name for f in fields(Cell) if f.name not in ("weights_path", "data_path"))
-_RESULT_FIELDS = tuple(f.name for f in fields(Results))
+_NEEDED = ("key", *PANEL_FIELDS, "corruption", "variant", "seed", "method", "particles", "diversity", "accuracy")
+_RESULT_FIELDS = tuple(f.name for f in fields(CellResults))
+# Whatever else a table has is of the cell, so that an option that is new is an option here too.
+_NOT_OF_THE_CELL = {"key", "data_origin", "stream_sha256", *_RESULT_FIELDS} - {"images"}
 _TIME_FIELDS = tuple(f.name for f in fields(Times))
 
 
@@ -62,24 +64,26 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _of_record(record: Record) -> Entry:
-    cell = {name: _text(value) for name, value in record.cell.to_dict().items()}
+    cell = {name: "" if value is None else str(value) for name, value in record.cell.flat().items()}
     cell["images"] = str(record.results.images)
     return Entry(record.key, _typed(cell), _plain(vars(record.results)), _plain(vars(record.times)))
 
 
 def _of_rows(row: Mapping[str, str], cost: Mapping[str, str]) -> Entry:
     row = {"lenses": "none", **row}  # tables from before there were lenses
-    missing = [name for name in ("key", *_CELL_FIELDS, "accuracy") if name not in row]
+    missing = [name for name in _NEEDED if name not in row]
     if missing:
         raise InputError(f"{TABLE}: it has no column {missing[0]!r}; allowed is the table that `polytta bench` wrote.")
-    cell = {name: row[name] for name in _CELL_FIELDS}
+    cell = {name: text for name, text in row.items() if name not in _NOT_OF_THE_CELL}
     results = {name: _number(row[name]) for name in _RESULT_FIELDS if name in row}
     times = {name: _number(cost[name]) for name in _TIME_FIELDS if name in cost and name != "started"}
     return Entry(row["key"], _typed(cell), results, times)
 
 
 def _typed(cell: Mapping[str, str]) -> dict[str, Any]:
-    return {name: (int(text) if text else None) if name in _WHOLE_NUMBERS else text for name, text in cell.items()}
+    # A table has a column for the own settings of any row's parts, empty for all other rows.
+    kept = {name: text for name, text in cell.items() if text or "." not in name}
+    return {name: (int(text) if text else None) if name in _WHOLE_NUMBERS else text for name, text in kept.items()}
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, float | None]:
@@ -88,9 +92,3 @@ def _plain(values: Mapping[str, Any]) -> dict[str, float | None]:
 
 def _number(text: str) -> float | None:
     return float(text) if text else None
-
-
-def _text(value: Any) -> str:
-    """As the table has it."""
-    shown = flat(value)
-    return "" if shown is None else str(shown)

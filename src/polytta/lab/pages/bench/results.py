@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
-from polytta.lab.pages.bench.layout import accuracy_matrix, summary_matrix
+from polytta.lab.pages.bench.panel_tables import accuracy_table, summary_table
 from polytta.lab.pages.bench.summary import Panel
 from polytta.lab.pages.tables import as_latex, as_markdown
 
 NOTE = (
     "Accuracy in percent of predictions made before learning from the image; mean ± sample standard deviation over "
     "seeds, which also choose the images where a stream is a part of a dataset (in label shifts they order the classes "
-    "alone); best of each column in bold. Gains are "
-    "in points: over the source model, and over the best row that adapts a single model. ECE (15 bins), "
-    "NLL and Brier score: lower is better."
+    "alone); best of each column in bold. Gains are in points: over the source model, and over the best row that "
+    "adapts a single model. ECE (15 bins), NLL and Brier score: lower is better."
 )
 
 
@@ -19,8 +18,8 @@ def results_markdown(panels: Sequence[Panel], facts: Sequence[str]) -> str:
     """All tables, and what pins them."""
     parts = ["# Results", "Made by `polytta report`; do not edit.", NOTE]
     for panel in panels:
-        parts += [f"## {panel.title}", f"{panel.description}.", as_markdown(accuracy_matrix(panel))]
-        parts.append(as_markdown(summary_matrix(panel)))
+        parts += [f"## {panel.title}", f"{panel.description}.", as_markdown(accuracy_table(panel))]
+        parts.append(as_markdown(summary_table(panel)))
     if facts:
         parts += ["## What pins these results", "\n".join(f"- {fact}" for fact in facts)]
     return "\n\n".join(parts) + "\n"
@@ -29,8 +28,8 @@ def results_markdown(panels: Sequence[Panel], facts: Sequence[str]) -> str:
 def tables_latex(panels: Sequence[Panel]) -> str:
     """The accuracy tables, for ``\\input`` under booktabs and graphicx."""
     head = "% Made by polytta report; needs \\usepackage{booktabs,graphicx}."
-    made = [
-        as_latex(accuracy_matrix(panel), f"{panel.title}: accuracy (%). {panel.description}.", f"tab:{panel.anchor}")
+    tables = [
+        as_latex(accuracy_table(panel), f"{panel.title}: accuracy (%). {panel.description}.", f"tab:{panel.anchor}")
         for panel in panels
     ]
-    return "\n\n".join((head, *made)) + "\n"
+    return "\n\n".join((head, *tables)) + "\n"

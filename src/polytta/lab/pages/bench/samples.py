@@ -6,11 +6,11 @@ from numpy.typing import NDArray
 from polytta.data.bundled import cifar10_subset_indices, load_cifar10_subset
 from polytta.data.corruption_names import CORRUPTIONS
 from polytta.data.corruptions import corrupt
-from polytta.lab.pages.bench.layout import SHORT
+from polytta.lab.pages.bench.short_names import short_name
 from polytta.lab.pages.bench.summary import Panel
 
-# The first red car among the bundled images whose shape survives thirty-two pixels.
-EXAMPLE = 9
+# A red car among the bundled images: both its shape and its colour survive thirty-two pixels.
+EXAMPLE = 158
 
 
 def sample_images(panels: tuple[Panel, ...]) -> dict[str, NDArray[np.uint8]]:
@@ -25,6 +25,6 @@ def sample_images(panels: tuple[Panel, ...]) -> dict[str, NDArray[np.uint8]]:
     known = [name for name in CORRUPTIONS if any(name == other for other, _ in wanted)]
     for name in known:
         for severity in sorted(severity for other, severity in wanted if other == name and severity):
-            made = corrupt(clean.images[EXAMPLE : EXAMPLE + 1], name, severity, constants="cifar", ids=ids, seed=0)
-            shown[f"{SHORT.get(name, name)} {severity}"] = made[0]
+            corrupted = corrupt(clean.images[EXAMPLE : EXAMPLE + 1], name, severity, constants="cifar", ids=ids, seed=0)
+            shown[f"{short_name(name)} {severity}"] = corrupted[0]
     return shown

@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from polytta.lab.bench.store import TABLE, TIMES, tables_of
+from polytta.lab.bench.table import TABLE, TIMES, tables_of
 from polytta.lab.pages.bench.page import bench_page
 from polytta.lab.pages.bench.read import FACTS, read_folder
 from polytta.lab.pages.bench.results import results_markdown, tables_latex

@@ -1,6 +1,6 @@
 """tab:augoptim: particles that learn from flipped views too."""
 
-from polytta.lab.reproduce.tables import BASELINES, Block, TableRecipe
+from polytta.lab.reproduce.tables import BASELINES, TableBlock, TableRecipe
 
 ROWS = {
     name: {"method": "deyo", "diversity": kind, "views": "flips"}
@@ -17,7 +17,7 @@ RECIPE = TableRecipe(
     shows="horizontal and vertical flips as views to learn from, batch size 1, ViT",
     needs="ImageNet-C; weights of ViT-B/16",
     blocks=(
-        Block(
+        TableBlock(
             "Batch Size 1",
             "ViTBase-LN",
             "batch1",

@@ -1,6 +1,6 @@
 """tab:cifar-c: CLIP on CIFAR-10-C and CIFAR-100-C. The text says fifteen corruptions, the table has these twelve."""
 
-from polytta.lab.reproduce.tables import Block, TableRecipe
+from polytta.lab.reproduce.tables import TableBlock, TableRecipe
 
 CORRUPTIONS = (
     "gaussian_noise",
@@ -23,7 +23,7 @@ RECIPE = TableRecipe(
     shows="CLIP ViT-B/32 on CIFAR-10-C and CIFAR-100-C, mild, severity 5, all methods",
     needs="CIFAR-10-C, CIFAR-100-C; weights of OpenCLIP ViT-B/32 (laion2b_s34b_b79k)",
     blocks=(
-        Block("CIFAR-10-C", CLIP, "mild", model="CLIP on CIFAR-10", dataset="cifar10-c", corruptions=CORRUPTIONS),
-        Block("CIFAR-100-C", CLIP, "mild", model="CLIP on CIFAR-100", dataset="cifar100-c", corruptions=CORRUPTIONS),
+        TableBlock("CIFAR-10-C", CLIP, "mild", model="CLIP on CIFAR-10", dataset="cifar10-c", corruptions=CORRUPTIONS),
+        TableBlock("CIFAR-100-C", CLIP, "mild", model="CLIP on CIFAR-100", dataset="cifar100-c", corruptions=CORRUPTIONS),
     ),
 )

@@ -1,13 +1,13 @@
 """tab:extended_shifts: shifts that are no corruptions, a column per dataset, each with a model of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polytta.data.corruption_names import EXTRA_CORRUPTIONS
-from polytta.lab.reproduce.layout import comparison
+from polytta.lab.reproduce.comparison import comparison_table
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
-from polytta.lab.reproduce.recipe import Outcome, Part, RunGrid
-from polytta.lab.reproduce.tables import METHODS, Block, accuracy_stat, with_notes
+from polytta.lab.reproduce.recipe import Reproduction, RunGrid
+from polytta.lab.reproduce.tables import METHODS, TableBlock, accuracy_stat, with_notes
 
 ROWS = {name: row for name, row in METHODS.items() if name != "No adapt"}
 # {column: (model, scenario, dataset)}; with bundled data each column is one of the extra corruptions instead.
@@ -33,7 +33,7 @@ class ExtendedShifts:
         """Images to adapt to in all."""
         return sum(block.images(place) for block in _blocks().values())
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """One grid per column."""
         rows = published_rows(self.name)
         measured = {}
@@ -42,22 +42,22 @@ class ExtendedShifts:
             for row in rows:
                 own = [r for r in records if r.cell.variant == ROWS[row.method]]
                 measured[row.method, column] = accuracy_stat(own)
-        part = comparison("Non-corruption shifts", rows, tuple(COLUMNS), measured, place, ranked_by=None)
-        said = list(part.remarks)
+        table = comparison_table("Non-corruption shifts", rows, tuple(COLUMNS), measured, place, ranked_by=None)
+        remarks = list(table.remarks)
         if place.is_bundled:
             columns = ", ".join(f"{column} is {name}" for column, name in zip(COLUMNS, EXTRA_CORRUPTIONS, strict=True))
-            said.append(f"Stand-ins: {columns}, with the bundled BatchNorm or GroupNorm model.")
+            remarks.append(f"Stand-ins: {columns}, with the bundled BatchNorm or GroupNorm model.")
         else:
-            said.append(
+            remarks.append(
                 "ColoredMNIST and Waterbirds: measured is accuracy over all images; published is, it seems, the "
                 "mean of the accuracies of the four groups."
             )
-        return Outcome(with_notes(self.name, [Part(part.title, part.matrix, tuple(said))]))
+        return Reproduction(with_notes(self.name, [replace(table, remarks=tuple(remarks))]))
 
 
-def _blocks() -> dict[str, Block]:
+def _blocks() -> dict[str, TableBlock]:
     return {
-        column: Block(
+        column: TableBlock(
             "Non-corruption shifts", None, scenario, model=model, dataset=dataset, corruptions=(stand_in,), rows=ROWS
         )
         for (column, (model, scenario, dataset)), stand_in in zip(COLUMNS.items(), EXTRA_CORRUPTIONS, strict=True)

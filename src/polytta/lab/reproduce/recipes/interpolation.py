@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from polytta.lab.reproduce.places import Place
-from polytta.lab.reproduce.recipe import Outcome, Part, RunGrid
+from polytta.lab.reproduce.recipe import Reproduction, ResultTable, RunGrid
 from polytta.lab.reproduce.recipes.multiseed import single_deyo
-from polytta.lab.study.landscape import as_matrix, plots, survey
+from polytta.lab.study.landscape import as_table, plots, survey
 from polytta.lab.study.solutions import find_solutions
 
 SEEDS = 3
@@ -27,11 +27,11 @@ class Interpolation:
         """Images to adapt to in all; the survey comes on top."""
         return SEEDS * (place.images or 50_000)
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """Runs the study."""
         found = find_solutions(single_deyo(place), range(SEEDS), judged_on=4 if place.quick else 64)
-        landscape = survey(found, resolution=3 if place.quick else 15)
-        return Outcome((Part("Corners of the plane", as_matrix(landscape), (CLAIM,)),), plots(landscape))
+        plane = survey(found, resolution=3 if place.quick else 15)
+        return Reproduction((ResultTable("Corners of the plane", as_table(plane), (CLAIM,)),), plots(plane))
 
 
 RECIPE = Interpolation()

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from polytta.lab.pages.charts import Axis, Series, lines_svg
-from polytta.lab.pages.page import Plot
-from polytta.lab.pages.tables import Line, Matrix, Value
+from polytta.lab.pages.elements import Plot
+from polytta.lab.pages.tables import Table, TableCell, TableRow
 from polytta.lab.reproduce.places import Place
-from polytta.lab.reproduce.recipe import Outcome, Part, RunGrid
-from polytta.lab.reproduce.tables import Block, accuracy_stat
+from polytta.lab.reproduce.recipe import Reproduction, ResultTable, RunGrid
+from polytta.lab.reproduce.tables import TableBlock, accuracy_stat
 
 FORMS = ("dot", "l2", "cosine")
 WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -30,7 +30,7 @@ class LambdaForms:
         """Images to adapt to in all."""
         return _block(place).images(place)
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """One grid, a row per form and weight."""
         weights = _weights(place)
         records = run_grid(_block(place).grid(place))
@@ -40,21 +40,22 @@ class LambdaForms:
             for weight in weights
         }
         top = max(stat.mean for stat in stats.values())
-        lines = []
+        rows = []
         for form in FORMS:
             own = [stats[form, weight] for weight in weights]
-            values = [Value(f"{s.mean:.1f}", "" if s.std is None else f"{s.std:.1f}", best=s.mean == top) for s in own]
-            lines.append(Line(form, tuple(values)))
+            cells = [TableCell(f"{s.mean:.1f}", "" if s.std is None else f"{s.std:.1f}", best=s.mean == top) for s in own]
+            rows.append(TableRow(form, tuple(cells)))
         header = ("Accuracy at weight", *(f"{weight:g}" for weight in weights))
         scale = "a share of the loss gradient (the library's default)" if place.is_bundled else "as printed"
         ahead = sum(stats["dot", w].mean >= max(stats[form, w].mean for form in FORMS) for w in weights)
         best_weight = max(weights, key=lambda w: stats["dot", w].mean)
-        said = (
+        remarks = (
             CLAIM,
             f"Measured: dot is best or level at {ahead} of {len(weights)} weights; its best weight is {best_weight:g}.",
             f"The weight scales the term {scale}.",
         )
-        return Outcome((Part("Zoom blur, severity 5", Matrix(header, tuple(lines)), said),), (_plot(stats, weights),))
+        table = ResultTable("Zoom blur, severity 5", Table(header, tuple(rows)), remarks)
+        return Reproduction((table,), (_plot(stats, weights),))
 
 
 def _weights(place: Place) -> tuple[float, ...]:
@@ -65,7 +66,7 @@ def _label(form: str, weight: float) -> str:
     return f"{form} {weight:g}"
 
 
-def _block(place: Place) -> Block:
+def _block(place: Place) -> TableBlock:
     define: dict[str, dict[str, Any]] = {}
     for form in FORMS:
         for weight in _weights(place):
@@ -73,7 +74,7 @@ def _block(place: Place) -> Block:
             if not place.is_bundled:
                 diversity["scale"] = "literal"
             define[_label(form, weight)] = {"method": "deyo", "diversity": diversity}
-    return Block(
+    return TableBlock(
         "Zoom blur", "ViTBase-LN", "batch1", corruptions=("zoom_blur",), rows={n: n for n in define}, define=define
     )
 

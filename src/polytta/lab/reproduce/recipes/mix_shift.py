@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from polytta.lab.reproduce.layout import comparison
+from polytta.lab.reproduce.comparison import comparison_table
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
-from polytta.lab.reproduce.recipe import Outcome, RunGrid
-from polytta.lab.reproduce.tables import Block, accuracy_stat, with_notes
+from polytta.lab.reproduce.recipe import Reproduction, RunGrid
+from polytta.lab.reproduce.tables import TableBlock, accuracy_stat, with_notes
 
-BLOCKS = (Block("Mix Shifts", "ResNet-50-GN", "mixed"), Block("Mix Shifts", "ViTBase-LN", "mixed"))
+BLOCKS = (TableBlock("Mix Shifts", "ResNet-50-GN", "mixed"), TableBlock("Mix Shifts", "ViTBase-LN", "mixed"))
 MEASURES = ("accuracy", "top5")
 
 
@@ -24,9 +24,9 @@ class MixShift:
         """Images to adapt to in all."""
         return sum(block.images(place) for block in BLOCKS)
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """One grid per model."""
-        parts = []
+        tables = []
         for block in BLOCKS:
             records = run_grid(block.grid(place))
             rows = published_rows(self.name, block.block, block.backbone)
@@ -37,8 +37,8 @@ class MixShift:
                 for row in rows
                 for measure in MEASURES
             }
-            parts.append(comparison(block.title, rows, MEASURES, measured, place, ranked_by="accuracy"))
-        return Outcome(with_notes(self.name, parts))
+            tables.append(comparison_table(block.title, rows, MEASURES, measured, place, ranked_by="accuracy"))
+        return Reproduction(with_notes(self.name, tables))
 
 
 RECIPE = MixShift()

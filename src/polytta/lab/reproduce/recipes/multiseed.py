@@ -1,14 +1,14 @@
 """tab:multiseed_deyo_b1: five seeds of DeYO that end equally sure and differently right."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polytta.lab.bench.cell import Cell
 from polytta.lab.bench.data import split_path
 from polytta.lab.pages.bench.summary import Stat
-from polytta.lab.reproduce.layout import comparison
+from polytta.lab.reproduce.comparison import comparison_table
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
-from polytta.lab.reproduce.recipe import Outcome, Part, RunGrid
+from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 from polytta.lab.reproduce.tables import with_notes
 from polytta.lab.study.solutions import find_solutions
 from polytta.lab.study.underspecification import measure, verdict
@@ -30,7 +30,7 @@ class Multiseed:
         """Images to adapt to in all."""
         return SEEDS * (place.images or 50_000)
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """Runs the study; it keeps final parameters, which records do not hold."""
         study = measure(find_solutions(single_deyo(place), range(SEEDS), judged_on=8 if place.quick else 256))
         rows = published_rows(self.name)
@@ -39,8 +39,8 @@ class Multiseed:
             for seed, figures in study.figures.items()
             for column in COLUMNS
         }
-        part = comparison("Zoom blur, severity 5", rows, COLUMNS, measured, place, digits=3, ranked_by=None)
-        return Outcome(with_notes(self.name, [Part(part.title, part.matrix, (*part.remarks, verdict(study)))]))
+        table = comparison_table("Zoom blur, severity 5", rows, COLUMNS, measured, place, digits=3, ranked_by=None)
+        return Reproduction(with_notes(self.name, [replace(table, remarks=(*table.remarks, verdict(study)))]))
 
 
 def single_deyo(place: Place) -> Cell:
@@ -55,10 +55,9 @@ def single_deyo(place: Place) -> Cell:
         scenario=SCENARIO,
         batch_size=1,
         variant="deyo",
-        method="deyo",
         images=place.images,
-        lr=place.lr(SCENARIO),
         normalisation=place.normalisation(BACKBONE),
+        settings={"method": "deyo", "particles": 1, "lr": place.lr(SCENARIO)},
         weights_path=weights,
         data_path=data,
     )

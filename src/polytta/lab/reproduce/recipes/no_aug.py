@@ -1,6 +1,6 @@
 """tab:noAug: three particles with three optimizers."""
 
-from polytta.lab.reproduce.tables import BASELINES, Block, TableRecipe
+from polytta.lab.reproduce.tables import BASELINES, TableBlock, TableRecipe
 
 OPTIMIZERS = ["sgd", "adam", "adamw"]
 ROWS = {
@@ -18,7 +18,7 @@ RECIPE = TableRecipe(
     shows="a different optimizer per particle (SGD, Adam, AdamW), batch size 1, ViT",
     needs="ImageNet-C; weights of ViT-B/16",
     blocks=(
-        Block(
+        TableBlock(
             "Batch Size 1",
             "ViTBase-LN",
             "batch1",

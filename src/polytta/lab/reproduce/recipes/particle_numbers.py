@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from polytta.lab.pages.charts import Axis, Series, lines_svg
-from polytta.lab.pages.page import Plot
-from polytta.lab.pages.tables import Line, Matrix, Value
+from polytta.lab.pages.elements import Plot
+from polytta.lab.pages.tables import Table, TableCell, TableRow
 from polytta.lab.reproduce.places import Place
-from polytta.lab.reproduce.recipe import Outcome, Part, RunGrid
-from polytta.lab.reproduce.tables import Block, accuracy_stat, grad_rows
+from polytta.lab.reproduce.recipe import Reproduction, ResultTable, RunGrid
+from polytta.lab.reproduce.tables import TableBlock, accuracy_stat, grad_rows
 
 NUMBERS = (1, 2, 3, 4, 5, 7)
 QUICK_NUMBERS = (1, 3)
@@ -28,24 +28,24 @@ class ParticleNumbers:
         """Images to adapt to in all."""
         return _block(place).images(place)
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """One grid, a row per number."""
         numbers = _numbers(place)
         records = run_grid(_block(place).grid(place))
         stats = [accuracy_stat([r for r in records if r.cell.particles == number]) for number in numbers]
         speeds = [np.mean([r.times.images_per_second for r in records if r.cell.particles == n]) for n in numbers]
         best = max(stat.mean for stat in stats)
-        lines = (
-            Line(
+        rows = (
+            TableRow(
                 "accuracy",
-                tuple(Value(f"{s.mean:.1f}", "" if s.std is None else f"{s.std:.1f}", s.mean == best) for s in stats),
+                tuple(TableCell(f"{s.mean:.1f}", "" if s.std is None else f"{s.std:.1f}", s.mean == best) for s in stats),
             ),
-            Line("images/s", tuple(Value(f"{speed:.1f}") for speed in speeds)),
+            TableRow("images/s", tuple(TableCell(f"{speed:.1f}") for speed in speeds)),
         )
         header = ("Particles", *map(str, numbers))
         gain = stats[numbers.index(3)].mean - stats[0].mean
         rest = stats[-1].mean - stats[numbers.index(3)].mean
-        said = (CLAIM, f"Measured: {gain:+.1f} points from 1 to 3, {rest:+.1f} from 3 to {numbers[-1]}.")
+        remarks = (CLAIM, f"Measured: {gain:+.1f} points from 1 to 3, {rest:+.1f} from 3 to {numbers[-1]}.")
         line = Series("Grad", 7, np.array(numbers, np.float64), np.array([stat.mean for stat in stats]))
         svg = lines_svg(
             [line],
@@ -53,19 +53,19 @@ class ParticleNumbers:
             Axis.over("accuracy", line.y.tolist(), " %"),
             "Accuracy against the number of particles",
         )
-        part = Part("Gaussian noise, severity 5", Matrix(header, lines), said)
-        return Outcome((part,), (Plot("Number of particles", svg, "Mean over seeds."),))
+        table = ResultTable("Gaussian noise, severity 5", Table(header, rows), remarks)
+        return Reproduction((table,), (Plot("Number of particles", svg, "Mean over seeds."),))
 
 
 def _numbers(place: Place) -> tuple[int, ...]:
     return QUICK_NUMBERS if place.quick else NUMBERS
 
 
-def _block(place: Place) -> Block:
+def _block(place: Place) -> TableBlock:
     grad = grad_rows(place).get("grad", {"method": "deyo", "diversity": "grad"})
     define = {f"K={number}": {**grad, "particles": number} for number in _numbers(place)}
     rows = {name: name for name in define}
-    return Block("Particles", "ViTBase-LN", "batch1", corruptions=("gaussian_noise",), rows=rows, define=define)
+    return TableBlock("Particles", "ViTBase-LN", "batch1", corruptions=("gaussian_noise",), rows=rows, define=define)
 
 
 RECIPE = ParticleNumbers()

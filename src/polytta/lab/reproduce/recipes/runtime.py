@@ -1,19 +1,19 @@
 """tab:runtime: passes and time per image. Published are totals over 50,000 images; per image they compare."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polytta.lab.bench.record import Record
 from polytta.lab.pages.bench.summary import Stat
-from polytta.lab.reproduce.layout import comparison
+from polytta.lab.reproduce.comparison import comparison_table
 from polytta.lab.reproduce.places import Place
-from polytta.lab.reproduce.published import Figure, PublishedRow, published_rows
-from polytta.lab.reproduce.recipe import Outcome, Part, RunGrid
-from polytta.lab.reproduce.tables import BASELINES, Block
+from polytta.lab.reproduce.published import PublishedFigure, PublishedRow, published_rows
+from polytta.lab.reproduce.recipe import Reproduction, RunGrid
+from polytta.lab.reproduce.tables import BASELINES, TableBlock
 
 PUBLISHED_IMAGES = 50_000
 ROWS = {**BASELINES, "Grad": "grad"}
-BLOCK = Block("Runtime", "ResNet-50-BN", "mild", corruptions=("gaussian_noise",), rows=ROWS)
+BLOCK = TableBlock("Runtime", "ResNet-50-BN", "mild", corruptions=("gaussian_noise",), rows=ROWS)
 COLUMNS = ("forward/image", "backward/image", "ms/image")
 
 
@@ -29,7 +29,7 @@ class Runtime:
         """Images to adapt to in all."""
         return BLOCK.images(place)
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """One grid; seeds are repetitions."""
         records = run_grid(BLOCK.grid(place), alone=True)
         measured = {}
@@ -37,15 +37,15 @@ class Runtime:
             own = [record for record in records if record.cell.variant == variant]
             for column, cost in _COSTS.items():
                 measured[method, column] = Stat.of([cost(record) for record in own])
-        part = comparison("Cost per image", _published(), COLUMNS, measured, place, digits=2, ranked_by=None)
-        said = (
-            *part.remarks,
+        table = comparison_table("Cost per image", _published(), COLUMNS, measured, place, digits=2, ranked_by=None)
+        remarks = (
+            *table.remarks,
             "Passes of Grad are over all three particles. Its fast solver, the default, needs one pass more over "
             "the images kept, where the paper differentiates twice.",
             f"Published times: one A6000. Measured: {records[0].environment.get('device', 'unknown device')}.",
             f"Grad takes {_ratio(measured):.2f} times as long as DeYO here; published 2.62.",
         )
-        return Outcome((Part(part.title, part.matrix, said),))
+        return Reproduction((replace(table, remarks=remarks),))
 
 
 _COSTS: dict[str, Callable[[Record], float]] = {
@@ -69,7 +69,7 @@ def _published() -> list[PublishedRow]:
             "Runtime",
             "ResNet-50-BN",
             method,
-            {scale[name][0]: Figure(scale[name][1] * total / PUBLISHED_IMAGES) for name, total in own.items()},
+            {scale[name][0]: PublishedFigure(scale[name][1] * total / PUBLISHED_IMAGES) for name, total in own.items()},
         )
         for method, own in totals.items()
     ]

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 
 from polytta.data.corruption_names import COMMON_CORRUPTIONS
-from polytta.lab.reproduce.layout import AVERAGE, comparison
+from polytta.lab.reproduce.comparison import AVERAGE, comparison_table
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
-from polytta.lab.reproduce.recipe import Outcome, RunGrid
+from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 
 NOT_YET = "Nothing was run: this recipe comes with CLIP support, which polytta does not have yet."
 
@@ -23,11 +23,11 @@ class Watt:
         """None yet."""
         return 0
 
-    def run(self, place: Place, run_grid: RunGrid) -> Outcome:
+    def run(self, place: Place, run_grid: RunGrid) -> Reproduction:
         """What the paper prints."""
         columns = (*COMMON_CORRUPTIONS, AVERAGE)
-        part = comparison("CIFAR-100-C", published_rows(self.name), columns, {}, place, ranked_by=None)
-        return Outcome((replace(part, remarks=(NOT_YET, *part.remarks)),))
+        table = comparison_table("CIFAR-100-C", published_rows(self.name), columns, {}, place, ranked_by=None)
+        return Reproduction((replace(table, remarks=(NOT_YET, *table.remarks)),))
 
 
 RECIPE = Watt()

@@ -1,0 +1,127 @@
+"""Runs a grid into a folder: what is finished is left alone, what is missing is run, the tables are made anew."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from tqdm import tqdm
+
+from polytta.errors import ConfigError
+from polytta.lab.bench.execution import Execution
+from polytta.lab.bench.grid import Grid
+from polytta.lab.bench.groups import CellOutcome, Failure, Group, make_groups, work
+from polytta.lab.bench.on_machine import run_on_machine
+from polytta.lab.bench.on_ray import run_on_ray
+from polytta.lab.bench.plan import Plan, plan_cell
+from polytta.lab.bench.record import Record
+from polytta.lab.bench.store import Store
+from polytta.lab.bench.trackers import JsonLines, Tracker, open_trackers
+from polytta.system.workers import usable_cores
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a benchmark is run.
+
+    Attributes:
+        execution: where and how cells run.
+        jobs: processes on this machine; None means one per core, or one on a CUDA device.
+        runner: "local", or "ray" for a cluster.
+        address: of the Ray cluster; None starts one on this machine.
+        trackers: told of every finished cell, besides the folder.
+        keep_data: keep corrupted images in the folder, for all processes and for the next run.
+        progress: show a bar.
+    """
+
+    execution: Execution = field(default_factory=Execution)
+    jobs: int | None = None
+    runner: Literal["local", "ray"] = "local"
+    address: str | None = None
+    trackers: tuple[str, ...] = ()
+    keep_data: bool = True
+    progress: bool = True
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run of a benchmark did."""
+
+    records: list[Record]
+    finished_before: int
+    finished_now: int
+    failures: list[Failure]
+
+
+def benchmark(grid: Grid, folder: str | Path, options: Options | None = None) -> Summary:
+    """Runs what is missing of a grid.
+
+    Args:
+        grid: what to run.
+        folder: where records lie and go; made if missing.
+        options: how to run it.
+
+    Returns:
+        All records of the folder, and what this run added.
+    """
+    options = options or Options()
+    if options.jobs is not None and options.jobs < 1:
+        raise ConfigError(f"--jobs: got {options.jobs}; allowed is at least 1.")
+    store = Store(folder)
+    cells = grid.cells()
+    trackers = open_trackers(options.trackers, store.folder)
+    with tqdm(cells, "planning", unit="cell", leave=False, disable=not options.progress) as bar:
+        plans = [plan_cell(cell) for cell in bar]
+    store.open(grid)
+    missing = [plan for plan in plans if not store.is_finished(plan)]
+    events = JsonLines(store.folder)
+    events.started(len(plans), len(plans) - len(missing))
+    failures = _run_missing(missing, len(plans), store, [events, *trackers], options)
+    records = store.write_tables()
+    return Summary(records, len(plans) - len(missing), len(missing) - len(failures), failures)
+
+
+def _run_missing(
+    missing: Sequence[Plan], total: int, store: Store, trackers: Sequence[Tracker], options: Options
+) -> list[Failure]:
+    execution = options.execution
+    if options.keep_data and options.runner == "local":
+        execution = replace(execution, cache_folder=str(store.folder / "data"))
+    groups = make_groups(missing, execution)
+    failures: list[Failure] = []
+    finished = total - len(missing)
+    with tqdm(total=sum(map(work, groups)), unit="image", unit_scale=True, disable=not options.progress) as bar:
+        bar.set_description(f"cell {finished}/{total}")
+        try:
+            for outcomes in _runner(groups, bar.update, execution, options):
+                for outcome in outcomes:
+                    finished += 1
+                    if isinstance(outcome, Failure):
+                        failures.append(outcome)
+                        store.fail(outcome)
+                    else:
+                        store.save(outcome)
+                    for tracker in trackers:
+                        _tell(tracker, outcome)
+                    bar.set_postfix_str(outcome.cell.words)
+                bar.set_description(f"cell {finished}/{total}")
+        finally:
+            for tracker in trackers:
+                tracker.close()
+    return failures
+
+
+def _runner(
+    groups: Sequence[Group], report: Callable[[int], object], execution: Execution, options: Options
+) -> Iterator[list[CellOutcome]]:
+    if options.runner == "ray":
+        return run_on_ray(groups, report, execution, options.address)
+    jobs = options.jobs or (1 if execution.on_gpu else usable_cores())
+    return run_on_machine(groups, report, execution, min(jobs, len(groups)))
+
+
+def _tell(tracker: Tracker, outcome: CellOutcome) -> None:
+    if isinstance(outcome, Failure):
+        tracker.failed(outcome)
+    else:
+        tracker.finished(outcome)

@@ -1,0 +1,76 @@
+"""The measures of the demo's rows, from their records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polytta.lab.bench.record import Reliability
+from polytta.lab.demo.options import SEVERITY
+from polytta.lab.demo.run import DemoRun
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """The measures of one row.
+
+    Attributes:
+        accuracy: on each corruption.
+        mean_accuracy: over the corruptions.
+        calibration_error: over all images.
+        images_per_second: prediction and learning, in a process of one thread.
+        gain: accuracy over all images less that of the first row.
+        gain_error: standard error of the gain, from the paired predictions of both rows.
+    """
+
+    accuracy: tuple[float, ...]
+    mean_accuracy: float
+    calibration_error: float
+    images_per_second: float
+    gain: float
+    gain_error: float
+
+
+def row_score(run: DemoRun, row: str) -> RowScore:
+    """Measures of one row."""
+    records, reference = run.of_row(row), run.of_row(next(iter(run.options.rows)))
+    own, theirs = (np.concatenate([record.correct for record in side]) for side in (records, reference))
+    difference = own.astype(np.float64) - theirs
+    accuracy = tuple(float(record.correct.mean()) for record in records)
+    return RowScore(
+        accuracy=accuracy,
+        mean_accuracy=float(np.mean(accuracy)),
+        calibration_error=pooled_calibration_error([record.reliability for record in records]),
+        images_per_second=len(own) / sum(record.times.wall_seconds for record in records),
+        gain=float(difference.mean()),
+        gain_error=float(difference.std() / np.sqrt(len(difference))),
+    )
+
+
+def pooled_calibration_error(reliabilities: Sequence[Reliability]) -> float:
+    """Expected calibration error over the images of several records, which is not the mean of theirs."""
+    counts = np.array([r.count for r in reliabilities], np.float64)
+    surplus = np.array([r.accuracy for r in reliabilities]) - np.array([r.confidence for r in reliabilities])
+    return float(np.abs((counts * surplus).sum(axis=0)).sum() / counts.sum())
+
+
+def plain_scores(run: DemoRun) -> dict[str, Any]:
+    """Settings and scores as plain values; the records by their keys."""
+    options, first = run.options, run.first
+    return {
+        "data": first.pins["data_origin"],
+        "model": first.pins["model"],
+        "streams": {record.cell.corruption: record.pins["stream"] for record in run.of_row(first.cell.variant)},
+        "corruptions": list(options.corruptions),
+        "severity": SEVERITY,
+        "constants": first.pins["data"]["constants"],
+        "seed": options.seed,
+        "learning_rate": options.learning_rate,
+        "rows": {
+            row: {**settings, **vars(row_score(run, row)), "records": [record.key for record in run.of_row(row)]}
+            for row, settings in options.rows.items()
+        },
+        "seconds": round(run.seconds, 1),
+        "environment": dict(first.environment),
+    }

@@ -1,0 +1,94 @@
+"""What was measured, in memory and in a file."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from polytta.errors import InputError
+from polytta.lab.perf.goals import LABELS
+from polytta.system.files import write_whole
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One measured variant.
+
+    Attributes:
+        model: its id.
+        batch: images per step (of each population).
+        variant: "forward", "reference", "second derivative", or a diversity.
+        particles: K.
+        engine: of ``polytta.adapt``; "eager" for the plain model.
+        precision: of the arithmetic.
+        particles_at_once: most particles in one pass; None for all of them.
+        populations: G.
+        milliseconds: of a step, once per repeat.
+        memory: MiB.
+        flops: floating-point operations of a step.
+    """
+
+    model: str
+    batch: int
+    variant: str
+    particles: int
+    engine: str
+    precision: str
+    particles_at_once: int | None
+    populations: int
+    milliseconds: list[float]
+    memory: float
+    flops: float
+
+    @property
+    def median(self) -> float:
+        """Over the repeats, in milliseconds."""
+        return sorted(self.milliseconds)[len(self.milliseconds) // 2]
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Everything measured in one run.
+
+    Attributes:
+        device: its name.
+        torch: its version.
+        matmul: floating-point operations per second of a large matrix product there.
+        measured: one after the other.
+    """
+
+    device: str
+    torch: str
+    matmul: float
+    measured: list[Measurement]
+
+    def find(self, model: str, batch: int, variant: str, particles: int, populations: int = 1) -> Measurement:
+        """The measurement of a variant on the fast engine with all particles at once, or the only one there is."""
+        wanted = (model, batch, variant, particles, populations, None)
+        found = [
+            m
+            for m in self.measured
+            if (m.model, m.batch, m.variant, m.particles, m.populations, m.particles_at_once) == wanted
+        ]
+        if not found:
+            raise InputError(
+                f"--show: got no {variant} with {particles} particles on {LABELS[model]} at batch {batch}; "
+                "allowed is a performance.json of this version of polytta perf."
+            )
+        return next((m for m in found if m.engine == "graph"), found[0])
+
+    def roofline(self, measurement: Measurement) -> float:
+        """Rate of a step's arithmetic as a share of that of the matrix product."""
+        return measurement.flops / (measurement.median / 1000) / self.matmul
+
+    def save(self, path: Path) -> None:
+        """Writes JSON."""
+        write_whole(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: Path) -> "Measurements":
+        """Reads what ``save`` wrote."""
+        try:
+            stored = json.loads(path.read_text())
+            return cls(**{**stored, "measured": [Measurement(**one) for one in stored["measured"]]})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"--show: got {path}; allowed is a performance.json of polytta perf.") from error

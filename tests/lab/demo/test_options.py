@@ -1,0 +1,27 @@
+import pytest
+
+from polytta.lab.demo.options import CORRUPTIONS, LEARNING_RATE, ROWS, DemoOptions
+from polytta.lab.demo.page import row_description
+
+
+def test_the_demo_is_a_grid() -> None:
+    cells = DemoOptions(images=7, seed=3).grid().cells()
+    assert [(cell.corruption, cell.variant) for cell in cells] == [(name, row) for name in CORRUPTIONS for row in ROWS]
+    assert {(cell.images, cell.seed, cell.batch_size, cell.severity) for cell in cells} == {(7, 3, 1, 3)}
+    rates = {cell.variant: cell.option("lr") for cell in cells}
+    assert rates.pop("Source") is None
+    assert set(rates.values()) == {LEARNING_RATE}
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("Source", "never adapts"),
+        ("Tent", "one model"),
+        ("Naive", "3 x deyo, independent"),
+        ("Grad", "3 x deyo, grad interaction"),
+        ("Lenses", "5 x deyo, each looking through a lens of its own, weighed by evidence"),
+    ],
+)
+def test_rows_in_words(row: str, words: str) -> None:
+    assert row_description(ROWS[row]) == words
