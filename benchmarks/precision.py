@@ -20,7 +20,7 @@ import polytta
 from polytta.data.bundled import cifar10_subset_indices, load_cifar10_subset
 from polytta.data.corruption_names import COMMON_CORRUPTIONS
 from polytta.data.corruptions import corrupt
-from polytta.lab.demo.settings import LEARNING_RATE
+from polytta.lab.demo.options import LEARNING_RATE
 from polytta.models import create
 
 MODELS = {"cifar10_resnet_gn": 1, "cifar10_vit_ln": 1, "cifar10_resnet_bn": 20}

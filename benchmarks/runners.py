@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from polytta.lab.bench.grid import Grid
-from polytta.lab.bench.groups import Group, Outcome, make_groups
-from polytta.lab.bench.jobs import run_in_processes
+from polytta.lab.bench import Execution, Grid
+from polytta.lab.bench.groups import CellOutcome, Group, make_groups
+from polytta.lab.bench.on_machine import run_on_machine
 from polytta.lab.bench.on_ray import run_on_ray
 from polytta.lab.bench.plan import plan_cell
-from polytta.lab.bench.run import Execution
 from polytta.models import Preprocessing, SourceModel
 
-HOW = Execution(device="cpu", fold="never")
-Runner = Callable[[Sequence[Group]], Iterator[list[Outcome]]]
+EXECUTION = Execution(device="cpu", fold="never")
+Runner = Callable[[Sequence[Group]], Iterator[list[CellOutcome]]]
 
 
 class Waiting(nn.Module):
@@ -43,7 +42,7 @@ def waiting() -> SourceModel:
 def groups(model: str, cells: int, images: int) -> list[Group]:
     seeds = tuple(range(cells))
     grid = Grid(models=(model,), corruptions=("contrast",), variants=("tent",), images=images, seeds=seeds)
-    return make_groups([plan_cell(cell) for cell in grid.cells()], HOW)
+    return make_groups([plan_cell(cell) for cell in grid.cells()], EXECUTION)
 
 
 def seconds_after(runner: Runner, work: Sequence[Group], warm_up: Sequence[Group]) -> float:
@@ -73,10 +72,10 @@ def main() -> None:
                 import ray
 
                 ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
-                times[workers] = seconds_after(lambda g: run_on_ray(g, int, HOW, None), work, warm_up)
+                times[workers] = seconds_after(lambda g: run_on_ray(g, int, EXECUTION, None), work, warm_up)
                 ray.shutdown()
             else:
-                times[workers] = seconds_after(lambda g, n=workers: run_in_processes(g, int, HOW, n), work, warm_up)
+                times[workers] = seconds_after(lambda g, n=workers: run_on_machine(g, int, EXECUTION, n), work, warm_up)
         print(
             f"{name:<10}1 worker {times[1]:.1f} s, 2 workers {times[2]:.1f} s, {times[1] / times[2]:.2f} times as fast"
         )

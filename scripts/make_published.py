@@ -1,4 +1,4 @@
-"""Makes src/polytta/reproduce/published.json: the paper's printed figures, with its errors marked value by value.
+"""Makes src/polytta/lab/reproduce/published.json: the paper's printed figures, with its errors marked value by value.
 
     python scripts/make_published.py paper_tables.json
 

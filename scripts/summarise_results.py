@@ -6,8 +6,9 @@ python scripts/summarise_results.py [docs/results]
 import argparse
 from pathlib import Path
 
+from polytta.lab.pages.bench.panel import Panel, Row
+from polytta.lab.pages.bench.panels import panels
 from polytta.lab.pages.bench.read import read_folder
-from polytta.lab.pages.bench.summary import Panel, Row, panels
 
 MODELS = {"bundled/cifar10_resnet_gn": "GN", "bundled/cifar10_vit_ln": "ViT", "bundled/cifar10_resnet_bn": "BN"}
 SCENARIOS = {"batch1": "batch 1", "mixed": "mixed", "label_shift": "label shift", "mild": "mild"}

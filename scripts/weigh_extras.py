@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polytta.aggregate import evidence, mean_logits, mean_probs
+from polytta.aggregate import Evidence, MeanLogits, MeanProbs, evidence
 from polytta.data.corruption_names import EXTRA_CORRUPTIONS
 
 SCENARIOS = {"batch1": 1, "mixed": 64, "label_shift": 64}
@@ -72,7 +72,7 @@ def weighted(log_probs: Tensor, batch: int) -> Tensor:
     answers = []
     for start in range(0, images, batch):
         own = log_probs[:, :, start : start + batch]
-        answers.append(evidence.combine(state, own))
+        answers.append(Evidence().combine(own, state))
         state = evidence.observe(state, own.flatten(0, 1))
     return torch.cat(answers, dim=1)
 
@@ -98,13 +98,13 @@ def main() -> None:
         "| lenses, weighed by evidence | GN batch 1 | mixed | label shift | ViT batch 1 | mixed | label shift | worst |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    line("source model", runs, ["unchanged"], lambda p, _: mean_probs(p), [0])
+    line("source model", runs, ["unchanged"], lambda p, _: MeanProbs().combine(p, {}), [0])
     line("unchanged, at the four lowest rates", runs, ["unchanged"], weighted, [0, 1, 2, 3])
     for name, lenses in POPULATIONS.items():
         line(name, runs, lenses, weighted)
     line("optics, nothing learnt", runs, OPTICS, weighted, [0])
-    line("optics, mean probability", runs, OPTICS, lambda p, _: mean_probs(p))
-    line("optics, geometric mean", runs, OPTICS, lambda p, _: mean_logits(p))
+    line("optics, mean probability", runs, OPTICS, lambda p, _: MeanProbs().combine(p, {}))
+    line("optics, geometric mean", runs, OPTICS, lambda p, _: MeanLogits().combine(p, {}))
     chosen = evidence.SHARPNESS
     for sharpness in (2.0, 10.0, 20.0):
         evidence.SHARPNESS = sharpness

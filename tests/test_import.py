@@ -8,7 +8,7 @@ import torch
 def asked(*_):
     raise AssertionError("importing asked for a GPU")
 torch.cuda.is_available = torch.cuda.init = torch.cuda.device_count = asked
-import polytta, polytta.cli, polytta.lab.bench.benchmark, polytta.gpu.graph, polytta.lab.perf.run
+import polytta, polytta.cli, polytta.lab.bench.run_grid, polytta.gpu.graph, polytta.lab.perf.run
 """
 
 

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import polytta
 from polytta.adapter import Adapted
 from polytta.checks.networks import small_model, small_stream
 from polytta.errors import StateError
-from polytta.methods import DeYO
+from polytta.methods import SAR, DeYO
 from polytta.optim import SGD, Adam, AdamW
+
+VECTORS = Path(__file__).parent / "vectors"
 
 
 @pytest.fixture
@@ -79,6 +81,17 @@ def test_changes_at_loading_are_applied(adapted: Adapted, tmp_path: Path) -> Non
     back = polytta.load(tmp_path / "state", small_model("group"), lr=[1.0, 2.0, 3.0], engine="loop")
     assert back.learning_rates.tolist() == [1.0, 2.0, 3.0]
     assert back.settings.engine == "loop"
+
+
+def test_a_state_file_of_the_format_before_goes_on_as_it_would_have() -> None:
+    adapted = polytta.load(VECTORS / "state-1.safetensors", small_model("group"))
+    assert adapted.settings.method == SAR(entropy_threshold=0.9, reset_below=0.1), "which was called margin then"
+    assert adapted.config.layers == ("blocks.0.norm",)
+    assert (adapted.totals.steps, adapted.lr_origin) == (3, "lr, one per particle")
+    expected = load_file(VECTORS / "state-1-goes-on.safetensors")
+    answers = torch.stack([adapted(x) for x in small_stream(6, 4)[3:]])
+    assert torch.allclose(answers, expected["answers"], atol=1e-9)
+    assert torch.allclose(adapted.theta, expected["theta"], atol=1e-9)
 
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:

@@ -11,3 +11,4 @@ from polytta.checks.conformance import CHECKS as CHECKS
 from polytta.checks.conformance import Case as Case
 from polytta.checks.conformance import check_diversifier as check_diversifier
 from polytta.checks.conformance import check_method as check_method
+from polytta.checks.conformance import check_part as check_part

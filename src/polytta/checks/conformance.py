@@ -1,4 +1,4 @@
-"""What every combination of method, diversifier, optimizers and views must do, in every engine."""
+"""What every combination of method, diversifier, optimizers, views and aggregate must do, in every engine."""
 
 import copy
 import tempfile
@@ -14,12 +14,13 @@ from torch import Tensor
 import polytta
 from polytta.adapter import Adapted
 from polytta.checks.networks import CLASSES, small_model, small_stream
-from polytta.diversity import Diversifier
+from polytta.diversity import KL, Diversifier
 from polytta.errors import PolyttaWarning
-from polytta.methods import DeYO, Method, Tent
+from polytta.methods import SAR, DeYO, Method, Tent
 from polytta.particles import PLAIN_ENGINES
 
 LR = 0.01
+_PARTS = ("method", "diversity", "optimizer", "aggregate", "views", "lenses")
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,12 @@ def predictions_are_log_probabilities(case: Case) -> None:
         assert torch.allclose(log_probs.exp().sum(dim=1), log_probs.new_ones(case.batch)), "rows do not sum to 1"
 
 
-def forward_predicts_before_it_adapts(case: Case) -> None:
-    """The answer is the one ``predict`` would have given."""
+def forward_answers_what_predict_says(case: Case) -> None:
+    """The answer is the one ``predict`` gives just before: that of the state before the update, or of an episode."""
     adapted = case.make()
     for x in case.stream():
         before = adapted.predict(x)
-        assert torch.equal(adapted(x), before), "forward did not answer with the state before the update"
+        assert torch.equal(adapted(x), before), "forward answers something else than predict did just before"
 
 
 def predict_changes_nothing(case: Case) -> None:
@@ -148,9 +149,7 @@ def a_saved_stream_goes_on(case: Case) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.safetensors"
         part.save(path)
-        changes = {
-            key: case.arguments[key] for key in ("method", "diversity", "views", "lenses") if key in case.arguments
-        }
+        changes = {key: case.arguments[key] for key in _PARTS if key in case.arguments}
         back = polytta.load(path, small_model(case.model), **changes)
     for x, wanted in zip(stream[half:], expected[half:], strict=True):
         assert torch.equal(back(x), wanted), "a resumed stream differs from an uninterrupted one"
@@ -191,8 +190,8 @@ def state_does_not_grow(case: Case) -> None:
         assert {name: value.shape for name, value in adapted.state_dict().items()} == sizes, "the state grew"
 
 
-def independent_particles_equal_single_ones(case: Case) -> None:
-    """Without interaction, particle i is the base method run alone at its learning rate."""
+def particles_without_interaction_are_alone(case: Case) -> None:
+    """Without interaction, particle i is the base method run alone at its learning rate, its memory included."""
     population = case.make(diversity="none", lr_spread=0.5, shared_noise=True)
     case.run(population)
     for k, rate in enumerate(population.learning_rates.tolist()):
@@ -200,13 +199,49 @@ def independent_particles_equal_single_ones(case: Case) -> None:
         case.run(alone)
         difference = float((alone.theta[0] - population.theta[k]).abs().max())
         assert difference <= 1e-9, f"particle {k} is {difference:.1e} from the same method run alone"
+        for name, value in population.state_dict().items():
+            if not name.startswith("method_"):
+                continue
+            assert value.shape[:1] == (population.config.rows,), f"the method's {name[7:]!r} has no row per particle"
+            apart = float((value[k] - alone.state_dict()[name][0]).nan_to_num().abs().max())
+            assert apart <= 1e-9, (
+                f"the method's {name[7:]!r} mixes particles: it is {apart:.1e} from the same method's alone"
+            )
+
+
+def populations_do_not_meet(case: Case) -> None:
+    """Two populations in one batch are what each is by itself."""
+    streams = [case.stream(), small_stream(case.steps, case.batch, seed=1)]
+    together = case.make(populations=2, seed=[3, 4])
+    for batches in zip(*streams, strict=True):
+        together(torch.stack(batches))
+    size = together.config.particles
+    for number, (stream, seed) in enumerate(zip(streams, (3, 4), strict=True)):
+        alone = case.make(seed=seed)
+        for x in stream:
+            alone(x)
+        own = together.theta[number * size : (number + 1) * size]
+        difference = float((own - alone.theta).abs().max())
+        assert difference <= 1e-9, f"population {number} is {difference:.1e} from the same population run by itself"
+
+
+def diversity_reaches_the_method(case: Case) -> None:
+    """What a method learns is what diversifiers get to see: a strong one must change where particles go."""
+    if case.arguments.get("particles") == 1 or "diversity" in case.arguments:
+        return
+    plain, pushed = case.make(), case.make(diversity=KL(weight=100.0))
+    if not plain.config.method.adapts:
+        return
+    for adapted in (plain, pushed):
+        case.run(adapted)
+    assert not torch.equal(plain.theta, pushed.theta), "diversity has no effect: the method does not hand over its loss"
 
 
 Check = Callable[[Case], None]
 
 CHECKS: tuple[Check, ...] = (
     predictions_are_log_probabilities,
-    forward_predicts_before_it_adapts,
+    forward_answers_what_predict_says,
     predict_changes_nothing,
     equal_seeds_give_equal_predictions,
     engines_agree,
@@ -218,7 +253,9 @@ CHECKS: tuple[Check, ...] = (
     copies_are_independent,
     broken_images_do_no_harm,
     state_does_not_grow,
-    independent_particles_equal_single_ones,
+    particles_without_interaction_are_alone,
+    populations_do_not_meet,
+    diversity_reaches_the_method,
 )
 
 
@@ -232,6 +269,19 @@ def check_method(method: str | Method, **arguments: Any) -> None:
 
 
 def check_diversifier(diversity: str | Diversifier, **arguments: Any) -> None:
-    """Runs every check on a diversifier, over two base methods."""
+    """Runs every check on a diversifier, over two base methods, and those on engines over one that looks twice."""
+    # SAR's second pass holds just what the particle kept, and what the diversifier says it compares it with.
+    apart = {"method": SAR(entropy_threshold=0.5), "lr": 0.2, "lr_spread": 0.9, "particles": 3, "diversity": diversity}
+    for model in ("group", "layer"):
+        engines_agree(Case(model, steps=8, arguments={**apart, **arguments}))
     for method in (Tent(), DeYO(entropy_threshold=0.9, plpd_threshold=-0.2)):
         check_method(method, **{"diversity": diversity, **arguments})
+
+
+def check_part(argument: str, part: object, **arguments: Any) -> None:
+    """Runs every check on another part of ``polytta.adapt``: an optimizer, an aggregate, views or lenses."""
+    for model in ("group", "layer"):
+        for particles in (1, 3):
+            case = Case(model, arguments={"method": Tent(), "particles": particles, argument: part, **arguments})
+            for check in CHECKS:
+                check(case)

@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from polytta.lab.bench import compare, read_records
-from polytta.lab.bench.comparison import as_text
+from polytta.lab.bench.comparison import comparison_text
 
 
 @dataclass(frozen=True)
@@ -21,4 +21,4 @@ class Compare:
 
     def run(self) -> None:
         """Prints the comparison."""
-        print(as_text(compare(read_records(self.a), read_records(self.b))))
+        print(comparison_text(compare(read_records(self.a), read_records(self.b))))

@@ -46,10 +46,12 @@ class Demo:
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"--out: got {self.out} ({error.strerror}); allowed is a folder that can be made.") from error
+            raise InputError(
+                f"--out: got {self.out} ({error.strerror}); allowed is a folder that can be made."
+            ) from error
         print(
-            f"{options.images} images each of {' and '.join(options.corruptions)} (generated, severity {SEVERITY}), one "
-            "at a time, a fresh model per corruption.\n"
+            f"{options.images} images each of {' and '.join(options.corruptions)} (generated, severity {SEVERITY}), "
+            "one at a time, a fresh model per corruption.\n"
             f"The corruptions: {CORRUPTIONS_REASON}.\n"
             f"Learning rate {options.learning_rate:g}: {LEARNING_RATE_REASON}.\n"
         )

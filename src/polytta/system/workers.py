@@ -28,6 +28,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _POLL_SECONDS = 0.2
+_LAST_WORDS_SECONDS = 5.0
 
 
 class WorkerDiedError(PolyttaError):
@@ -81,7 +82,7 @@ def run_tasks(
     Args:
         work: does a task; a function of a module (or a ``partial`` of one), since workers have to import it.
         tasks: given out in this order, one at a time to each worker.
-        jobs: processes; 1 runs all of them in this one.
+        jobs: most processes at a time; 1 runs all tasks in this one.
         report: told, in this process, what the workers' own ``report`` was.
         preload: module that is imported once for all workers, in a process they are forked from. Without it, and where
             forking is not possible, every worker imports for itself. Not for work on a GPU: a forked process cannot use
@@ -164,6 +165,8 @@ class _Process:
         try:
             value, error, story = self.connection.recv()
         except (EOFError, OSError):
+            # It is on its way out; given the time, it says why.
+            self._process.join(_LAST_WORDS_SECONDS)
             self.end()
             self.join()
             code = self._process.exitcode
@@ -194,7 +197,7 @@ def _context(preload: str | None) -> Any:
 
 
 def _serve(connection: Any, work: Callable[[Any, Worker], Any], number: int, counts: Any) -> None:
-    start_worker()
+    _start()
 
     def count(done: int) -> None:
         counts[number] += done
@@ -222,7 +225,7 @@ def _portable(error: Exception) -> Exception:
     return error
 
 
-def start_worker() -> None:
+def _start() -> None:
     """First thing a worker does."""
     # One core each: the processes are the parallelism.
     torch.set_num_threads(1)

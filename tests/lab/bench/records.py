@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from polytta.lab.bench.cell import Cell
-from polytta.lab.bench.record import CellResults, Curves, DisagreementVsError, Particles, Record, Reliability, Times
+from polytta.lab.bench.record import CellResults, Curves, DisagreementVsError, Particles, Record, Times
+from polytta.lab.scores import Reliability
 
 CELL = Cell(
     model="bundled/cifar10_resnet_gn",

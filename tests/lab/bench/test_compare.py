@@ -9,7 +9,7 @@ from tests.lab.bench.networks import TINY
 from tests.lab.bench.records import CELL, PINS, random_record
 
 from polytta.errors import InputError
-from polytta.lab.bench.comparison import as_text, compare, mcnemar
+from polytta.lab.bench.comparison import compare, comparison_text, mcnemar
 from polytta.lab.bench.record import Record
 
 
@@ -25,7 +25,7 @@ def test_another_normalisation_is_named() -> None:
     assert set(found) == {"cell.model", "pins.model.id", "pins.model.preprocessing.mean"}
     assert found["pins.model.preprocessing.mean"].a == [0.5, 0.5, 0.5]
     assert found["pins.model.preprocessing.mean"].b == [0.4, 0.4, 0.4]
-    assert "preprocessing.mean" in as_text(compare([one], [other]))
+    assert "preprocessing.mean" in comparison_text(compare([one], [other]))
 
 
 def test_a_record_is_the_same_as_itself(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_cells_without_a_partner_are_counted_and_none_at_all_is_refused() -> Non
     records = [random_record(severity=severity) for severity in (1, 2, 3)]
     comparison = compare(records[:2], records[1:])
     assert (comparison.only_a, comparison.only_b) == (1, 1)
-    assert "Without a partner" in as_text(comparison)
+    assert "Without a partner" in comparison_text(comparison)
     with pytest.raises(InputError, match="no cell in common"):
         compare(records[:2], records[2:])
 

@@ -17,14 +17,14 @@ def test_bundled_images_are_corrupted_as_in_the_whole_test_set_and_only_those_ne
     prepare([stream])
     domain = stream.datasets[0]
     assert isinstance(domain, CorruptedImages)
-    assert domain._made is not None
-    assert set(np.flatnonzero(domain._made)) == set(stream.order.item)
+    assert domain._ready is not None
+    assert set(np.flatnonzero(domain._ready)) == set(stream.order.item)
     clean, item = load_cifar10_subset(), int(stream.order.item[7])
     ids = cifar10_subset_indices()[[item]]
     expected = corrupt(clean.images[[item]], "contrast", 5, constants="cifar", ids=ids, seed=0)
     assert (domain[item][0] == expected[0]).all()
     assert domain[item][1] == clean.labels[item]
-    missing = int(np.flatnonzero(~domain._made)[0])
+    missing = int(np.flatnonzero(~domain._ready)[0])
     assert domain[missing][0].shape == (32, 32, 3)
 
 

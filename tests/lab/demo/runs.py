@@ -6,10 +6,11 @@ import numpy as np
 from tests.lab.bench.records import random_record
 
 from polytta.lab.bench.plan import plan_cell
-from polytta.lab.bench.record import Curves, Reliability, Times
+from polytta.lab.bench.record import Curves, Times
 from polytta.lab.bench.tally import LAST_ANSWERS
 from polytta.lab.demo.options import DemoOptions
 from polytta.lab.demo.run import DemoRun
+from polytta.lab.scores import Reliability
 
 SECONDS = 2.0
 

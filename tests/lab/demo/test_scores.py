@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 from tests.lab.demo.runs import SECONDS, random_run
 
-from polytta.lab.bench.record import Reliability
 from polytta.lab.bench.tally import Tally
 from polytta.lab.demo.options import CORRUPTIONS
-from polytta.lab.demo.scores import plain_scores, pooled_calibration_error, row_score
-from polytta.lab.scores import calibration_error
+from polytta.lab.demo.scores import plain_scores, row_score
+from polytta.lab.scores import Reliability, calibration_error, pooled_calibration_error
 
 
 def test_scores_by_hand() -> None:

@@ -121,7 +121,9 @@ def test_without_a_gpu_there_is_nothing_to_measure(
 
 
 @pytest.mark.parametrize("content", [None, "{", "[1]", '{"device": "none"}'])
-def test_measurements_that_are_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str | None) -> None:
+def test_measurements_that_are_not_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str | None
+) -> None:
     shown = tmp_path / "figures.json"
     if content is not None:
         shown.write_text(content)

@@ -22,7 +22,7 @@ def test_the_papers_own_data_and_protocol(tmp_path: Path) -> None:
         assert grid.lrs == ()
         assert len(grid.cells()) == 15 * 8 * 5
         grads = [cell for cell in grid.cells() if cell.variant == "grad"]
-        assert all(cell.options == {"diversity": {"scale": "literal"}} for cell in grads)
+        assert all(cell.option("diversity") == {"name": "grad", "scale": "literal"} for cell in grads)
 
 
 def test_label_shift_on_imagenet_is_counted_in_draws(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_label_shift_on_imagenet_is_counted_in_draws(tmp_path: Path) -> None:
 
 
 def test_missing_weights_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"weights.resnet50_gn\.safetensors is missing"):
+    with pytest.raises(DataError, match=r"weights.resnet50_gn\.safetensors: got no file"):
         Place(tmp_path).model("ResNet-50-GN")
 
 

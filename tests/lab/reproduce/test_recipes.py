@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from tests.lab.bench.networks import TINY
 
-from polytta.lab.bench.benchmark import Options
-from polytta.lab.bench.grid import Grid
-from polytta.lab.bench.run import Execution
-from polytta.lab.bench.store import read_records
+from polytta.lab.bench import Execution, Grid, Options, read_records
+from polytta.lab.pages.tables import TableRow
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
 from polytta.lab.reproduce.recipe import Reproduction, RunGrid
@@ -74,30 +72,30 @@ def test_every_table_and_figure_has_a_recipe() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recipe_on_bundled_data(name: str, tmp_path: Path) -> None:
-    outcome = run(name, tmp_path)
+    reproduced = run(name, tmp_path)
     page, document = (tmp_path / PAGE).read_text(), (tmp_path / MARKDOWN).read_text()
-    for part in outcome.parts:
-        assert part.table.lines
-        assert part.title in document
-        assert all(line.name.strip() in page for line in part.table.lines)
-        _check_differences(part.table.lines)
-    assert page.count("<svg") == len(outcome.plots)
+    for result in reproduced.tables:
+        assert result.table.rows
+        assert result.title in document
+        assert all(row.name.strip() in page for row in result.table.rows)
+        _check_differences(result.table.rows)
+    assert page.count("<svg") == len(reproduced.plots)
     assert ("Nothing was run" in page) == (name == "tab:watt")
 
 
-def _check_differences(lines: tuple) -> None:  # type: ignore[type-arg]
-    for own, printed, apart in zip(lines, lines[1:], lines[2:], strict=False):
+def _check_differences(rows: tuple[TableRow, ...]) -> None:
+    for own, printed, apart in zip(rows, rows[1:], rows[2:], strict=False):
         if not printed.name.endswith("published"):
             continue
-        for a, b, difference in zip(own.values, printed.values, apart.values, strict=True):
+        for a, b, difference in zip(own.cells, printed.cells, apart.cells, strict=True):
             if difference.text != "-":
                 assert float(difference.text) == pytest.approx(float(a.text) - float(b.text), abs=0.11)
 
 
 def test_table_shows_what_the_records_say(tmp_path: Path) -> None:
-    outcome = run("tab:tent-grad", tmp_path)
+    reproduced = run("tab:tent-grad", tmp_path)
     accuracy = {record.cell.variant: record.results.accuracy for record in read_records(tmp_path)}
-    shown = {line.name: line.values[0].text for line in outcome.parts[0].matrix.lines}
+    shown = {row.name: row.cells[0].text for row in reproduced.tables[0].table.rows}
     assert float(shown["Tent + Grad"]) == pytest.approx(accuracy["tent_grad"], abs=0.05)
     assert float(shown["No adapt"]) == pytest.approx(accuracy["source"], abs=0.05)
 
@@ -110,9 +108,9 @@ def test_finished_cells_are_found_again(tmp_path: Path) -> None:
 
 
 def test_watt_says_what_it_waits_for_and_still_shows_what_was_published(tmp_path: Path) -> None:
-    (part,) = run("tab:watt", tmp_path).parts
-    assert part.remarks[0] == NOT_YET
-    published = [line for line in part.table.lines if line.name.endswith("published")]
+    (result,) = run("tab:watt", tmp_path).tables
+    assert result.remarks[0] == NOT_YET
+    published = [row for row in result.table.rows if row.name.endswith("published")]
     assert len(published) == len(published_rows("tab:watt")) == 11
     assert not list(tmp_path.glob("cells/*"))
 

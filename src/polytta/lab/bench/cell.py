@@ -1,5 +1,6 @@
 """One cell of a grid: a model, a stream and a way to adapt, as plain values."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -91,7 +92,7 @@ class Cell:
         known = {f.name for f in fields(cls)} - set(_NOT_IDENTITY)
         wrong = sorted(stored.keys() ^ known)
         if wrong:
-            raise StateError(f"cell: {wrong[0]!r} is missing or unknown; needed are {', '.join(sorted(known))}.")
+            raise StateError(f"cell: got {wrong[0]!r} too many or too few; allowed are {', '.join(sorted(known))}.")
         return cls(**{name: as_tuples(value) for name, value in stored.items()})
 
     def flat(self) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def _entry(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return "+".join(str(part_name(item)) for item in value)
     value = part_name(value)
-    return str(listed(value)) if isinstance(value, Mapping) else value
+    return json.dumps(listed(value), sort_keys=True) if isinstance(value, Mapping) else value
 
 
 def _own_settings(name: str, value: Any) -> Iterator[tuple[str, Any]]:

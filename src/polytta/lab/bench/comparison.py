@@ -15,6 +15,7 @@ import numpy as np
 
 from polytta.errors import InputError
 from polytta.lab.bench.cell import listed
+from polytta.lab.bench.labels import distinct_names, shortened
 from polytta.lab.bench.record import Record, canonical_json
 
 CHANCE = 0.05
@@ -78,7 +79,9 @@ def compare(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
     else:
         pairs = _partners(a, b)
         if not pairs:
-            raise InputError(f"A and B have no cell in common: none agrees in {', '.join(PLACE)}.")
+            raise InputError(
+                f"A, B: got no cell in common; allowed are runs of which some agree in {', '.join(PLACE)}."
+            )
         only_a, only_b = len(a) - len(pairs), len(b) - len(pairs)
     rows: dict[str, list[tuple[Record, Record]]] = {}
     for pair in pairs:
@@ -130,14 +133,14 @@ def mcnemar(gained: int, lost: int) -> float:
     return min(1.0, 2 * math.fsum(map(math.exp, terms)))
 
 
-def as_text(comparison: Comparison) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """What there is to say, one line each."""
     lines = []
     if not comparison.differences:
         lines.append("Every fact on record is the same.")
     else:
         lines.append("Facts that differ:")
-        lines += [f"  {d.fact}: {_shown(d.a)} | {_shown(d.b)}" + _times(d.pairs) for d in comparison.differences]
+        lines += [f"  {d.fact}: {shortened(d.a)} | {shortened(d.b)}" + _times(d.pairs) for d in comparison.differences]
     lines.append("Accuracy, A | B:")
     for row, found in comparison.verdicts.items():
         judged = "within noise" if found.noise else "more than noise"
@@ -207,8 +210,8 @@ def _by_place(records: Sequence[Record], names: Sequence[str] | None) -> dict[st
     places: dict[str, list[Record]] = {}
     for record in records:
         cell = record.cell.flat()
-        told = cell if names is None else {name: cell[name] for name in names}
-        places.setdefault(canonical_json(told), []).append(record)
+        place = cell if names is None else {name: cell[name] for name in names}
+        places.setdefault(canonical_json(place), []).append(record)
     return places
 
 
@@ -220,26 +223,13 @@ def _rest(record: Record) -> dict[str, Any]:
 def _names(rows: Sequence[Sequence[tuple[Record, Record]]]) -> list[str]:
     """What each row is about, the seed aside; where namesakes differ in settings, these too."""
     first = [members[0] for members in rows]
-    words = [_words(*pair) for pair in first]
-    names = []
-    for (a, _), name in zip(first, words, strict=True):
-        namesakes = [_rest(other) for (other, _), same in zip(first, words, strict=True) if same == name]
-        apart = [
-            f"{key}={_shown(value)}" for key, value in _rest(a).items() if any(n.get(key) != value for n in namesakes)
-        ]
-        names.append(f"{name} ({', '.join(apart)})" if apart else name)
-    return names
+    return distinct_names([_words(*pair) for pair in first], [_rest(a) for a, _ in first])
 
 
 def _words(a: Record, b: Record) -> str:
     """Of both sides where they call it differently."""
     words = [record.cell.words.rpartition(" seed ")[0] for record in (a, b)]
     return words[0] if words[0] == words[1] else " | ".join(words)
-
-
-def _shown(value: Any, most: int = 80) -> str:
-    text = str(value)
-    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _times(pairs: int) -> str:

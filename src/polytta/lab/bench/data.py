@@ -124,7 +124,7 @@ class CorruptedImages:
     name: str
     origin: Origin = "generated"
     _images: Image | None = field(default=None, repr=False)
-    _made: NDArray[np.bool_] | None = field(default=None, repr=False)
+    _ready: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -145,25 +145,25 @@ class CorruptedImages:
         return len(self.clean)
 
     def __getitem__(self, index: int) -> Sample:
-        if self._images is None or self._made is None or not self._made[index]:
+        if self._images is None or self._ready is None or not self._ready[index]:
             self.make(np.array([index]))
         assert self._images is not None
         return np.array(self._images[index]), int(self.clean.labels[index]), None
 
     def make(self, items: NDArray[np.int64]) -> None:
         """Corrupts the images at these places, or all when that is more than half of them."""
-        if self._images is None or self._made is None:
+        if self._images is None or self._ready is None:
             self._images = np.zeros(self.clean.images.shape, np.uint8)
-            self._made = np.zeros(len(self), np.bool_)
-        missing = items[~self._made[items]]
+            self._ready = np.zeros(len(self), np.bool_)
+        missing = items[~self._ready[items]]
         if not len(missing):
             return
         if 2 * len(items) > len(self):
             self._images = self._cached()
-            self._made[:] = True
+            self._ready[:] = True
         else:
             self._images[missing] = self._corrupted(missing)
-            self._made[missing] = True
+            self._ready[missing] = True
 
     def _corrupted(self, items: NDArray[np.int64]) -> Image:
         return corrupt(
@@ -203,7 +203,7 @@ def _stream(
 ) -> Stream:
     domains = [_domain(dataset, path, name, severity, cache_folder) for name in corruptions or (None,)]
     if images is not None and images > min(map(len, domains)):
-        raise InputError(f"images: got {images}; {domains[0].name} has {len(domains[0])}.")
+        raise InputError(f"images: got {images}; allowed are the {len(domains[0])} of {domains[0].name}.")
     return open_stream(_spec(scenario, domains, batch_size, images, seed), domains)
 
 
@@ -231,13 +231,17 @@ def _domain(
 ) -> ImageDataset:
     if dataset in CORRUPTED:
         if corruption is None or severity is None:
-            raise InputError(f"corruptions: {dataset} has no clean images; allowed are corruptions.")
+            raise InputError(
+                f"corruptions: got none for {dataset}, which has no clean images; allowed is at least one."
+            )
         return CORRUPTED[dataset](corruption, severity, root=path)
     if dataset in PLAIN:
         return PLAIN[dataset](root=path)
     if path is not None and Path(path).is_dir():
         if corruption is not None:
-            raise InputError(f"corruptions: images of the folder {path} come as they are; allowed is none.")
+            raise InputError(
+                f"corruptions: got {corruption!r} for {path}, whose images come as they are; allowed is none."
+            )
         return image_folder(path)
     clean, ids = _clean(dataset, path)
     if corruption is None or severity is None:

@@ -17,15 +17,15 @@ def read_grid(file: str | Path) -> Grid:
     """The grid a file describes."""
     path = Path(file)
     if not path.is_file():
-        raise DataError(f"--config: {path} is missing; expected a TOML or YAML file there.")
+        raise DataError(f"--config: got {path}, which is missing; allowed is a TOML or YAML file.")
     content = _parsed(path)
     if not isinstance(content, dict):
-        raise ConfigError(f"--config: {path} holds no table of settings.")
+        raise ConfigError(f"--config: got {path}, which holds no table; allowed is a table of settings.")
     hints = get_type_hints(Grid)
     unknown = [name for name in content if name not in hints]
     if unknown:
         raise ConfigError(
-            f"--config: {path} sets {unknown[0]!r}; allowed are {', '.join(f.name for f in fields(Grid))}."
+            f"--config: got {unknown[0]!r} in {path}; allowed are {', '.join(f.name for f in fields(Grid))}."
         )
     if isinstance(content.get("set"), dict):
         content["set"] = list(write_options(content["set"]))
@@ -42,13 +42,14 @@ def _parsed(path: Path) -> Any:
     except ConfigError:
         raise
     except Exception as error:  # each library has an error of its own
-        raise ConfigError(f"--config: {path} cannot be read: {' '.join(str(error).split())}.") from error
+        story = " ".join(str(error).split())
+        raise ConfigError(f"--config: got {path}, which cannot be read ({story}); allowed is TOML or YAML.") from error
     raise ConfigError(f"--config: got {path}; allowed are files ending in .toml, .yaml or .yml.")
 
 
 def _extra(module: str) -> Any:
     if find_spec(module) is None:
-        raise ConfigError(f"--config: this kind of file needs {module}: pip install 'polytta[bench]'.")
+        raise ConfigError(f"--config: got a file that needs {module}; allowed after pip install 'polytta[bench]'.")
     return import_module(module)
 
 
@@ -57,16 +58,18 @@ def _typed(path: Path, name: str, value: Any, hint: Any) -> Any:
         kind = get_args(hint)[0]
         if isinstance(value, list) and all(_is(item, kind) for item in value):
             return tuple(kind(item) for item in value)
-        raise ConfigError(f"--config: {path} sets {name} to {value!r}; allowed is a list of {kind.__name__}.")
+        raise ConfigError(f"--config: got {name} = {value!r} in {path}; allowed is a list of {kind.__name__}.")
     if get_origin(hint) is dict:
         if isinstance(value, dict) and all(isinstance(item, dict) for item in value.values()):
             return value
-        raise ConfigError(f"--config: {path} sets {name} to {value!r}; allowed are tables of options of polytta.adapt.")
+        raise ConfigError(
+            f"--config: got {name} = {value!r} in {path}; allowed are tables of options of polytta.adapt."
+        )
     kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     if any(_is(value, kind) for kind in kinds):
         return value
     shown = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
-    raise ConfigError(f"--config: {path} sets {name} to {value!r}; allowed is {shown}.")
+    raise ConfigError(f"--config: got {name} = {value!r} in {path}; allowed is {shown}.")
 
 
 def _is(value: Any, kind: type) -> bool:

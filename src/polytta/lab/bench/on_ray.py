@@ -33,7 +33,9 @@ def run_on_ray(
         try:
             ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
         except (ConnectionError, ValueError) as error:
-            raise ConfigError(f"--address: no Ray cluster answers at {address!r} ({error}).") from error
+            raise ConfigError(
+                f"--address: got {address!r}, where none answers ({error}); allowed is a Ray cluster."
+            ) from error
     try:
         yield from _outcomes(ray, groups, report, execution)
     finally:
@@ -95,5 +97,5 @@ class _Counter:
 
 def _ray() -> Any:
     if find_spec("ray") is None:
-        raise ConfigError("--runner ray needs Ray: pip install 'polytta[ray]'.")
+        raise ConfigError("--runner: got 'ray', which is not installed; allowed after pip install 'polytta[ray]'.")
     return import_module("ray")

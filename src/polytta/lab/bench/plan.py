@@ -60,13 +60,13 @@ def plan_cell(cell: Cell) -> Plan:
     source = source_model(cell)
     if len(stream.datasets[0].classes) > source.num_classes:
         raise InputError(
-            f"datasets: {cell.dataset} has {len(stream.datasets[0].classes)} classes; "
-            f"{cell.model} tells {source.num_classes} apart."
+            f"datasets: got {cell.dataset}, which has {len(stream.datasets[0].classes)} classes; "
+            f"allowed are the {source.num_classes} that {cell.model} tells apart."
         )
     if stream.spec.reset == "segment" and len(stream.order.starts) > 1:
         raise InputError(
-            f"scenarios: {cell.scenario} over {len(stream.order.starts)} corruptions asks for a fresh model at each; "
-            f"allowed is a cell for each corruption."
+            f"scenarios: got {cell.scenario} over {len(stream.order.starts)} corruptions, with a fresh model for each; "
+            "allowed is a cell for each corruption."
         )
     config = resolve(cell.to_settings(num_classes=source.num_classes), unwrap(source.module))
     pins = {

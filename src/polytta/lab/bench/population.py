@@ -39,7 +39,9 @@ class Population:
             )
         self.adapted = adapt_with(settings, source.module)
         if plugin_sources(self.adapted.settings) != plans[0].pins.get("plugins", {}):
-            raise StateError("plugins: a file that this cell was planned with has changed since; run it again.")
+            raise StateError(
+                "plugins: got a file that has changed since the cell was planned; allowed is to run it again."
+            )
 
     def step(self, x: Tensor) -> Tensor:
         """(G, B, ...) images to (G, B, C) log-probabilities; then learns."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from polytta.errors import StateError
 from polytta.lab.bench import older
 from polytta.lab.bench.cell import Cell, listed
+from polytta.lab.scores import Reliability
 from polytta.roles.registry import as_tuples
 from polytta.system.files import write_whole
 
@@ -84,15 +85,6 @@ class Curves:
     entropy: Numbers
     disagreement: Numbers
     drift: tuple[Numbers, ...]
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """Mean confidence, share right and number of images in each of 15 equally wide bins of confidence; 0 if empty."""
-
-    confidence: Numbers
-    accuracy: Numbers
-    count: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -188,20 +180,24 @@ class Record:
     def from_dict(cls, stored: Mapping[str, Any]) -> "Record":
         """A record from plain values; StateError in one sentence when they are not one."""
         if not isinstance(stored, Mapping) or stored.get("format") not in (FORMAT, older.FORMAT):
-            raise StateError(f"record: it is not in the format {FORMAT}.")
+            raise StateError(f"record: got another format; allowed are {FORMAT} and {older.FORMAT}.")
         whole = {name: value for name, value in stored.items() if name != "sha256"}
         if stored.get("sha256") != _sha256(whole):
-            raise StateError("record: its contents do not match its checksum.")
+            raise StateError(
+                "record: got contents that do not match their checksum; allowed is the file as it was written."
+            )
         try:
             is_older = stored["format"] == older.FORMAT
             record = cls._of(older.upgraded(stored) if is_older else stored, stored["key"] if is_older else None)
         except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"record: it is incomplete ({error}).") from error
+            raise StateError(f"record: got one that is incomplete ({error}); allowed is a whole one.") from error
         seen, images = record.curves.position[-1:], record.results.images
         if seen != (images,):
-            raise StateError(f"record: its curves end after {seen[0] if seen else 0} of {images} images.")
+            raise StateError(
+                f"record: got curves that end after {seen[0] if seen else 0} of {images} images; allowed is all."
+            )
         if record.key != stored["key"]:
-            raise StateError(f"record: its key is {stored['key']!r}, but its cell and pins have {record.key!r}.")
+            raise StateError(f"record: got the key {stored['key']!r}; allowed is {record.key!r}, of its cell and pins.")
         return record
 
     @classmethod
@@ -223,14 +219,16 @@ class Record:
         try:
             return cls.from_dict(json.loads(Path(path).read_bytes()))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise StateError(f"record: {path} is not JSON ({error}).") from error
+            raise StateError(
+                f"{path}: record: got no JSON ({error}); allowed is a file that `polytta bench` wrote."
+            ) from error
         except StateError as error:
             raise StateError(f"{path}: {error}") from error
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Writes ``folder/<key>.json``, whole or not at all; returns its path."""
         if self.older_key is not None:
-            raise StateError(f"record: {self.key} is in an older format; allowed is to keep the file it came from.")
+            raise StateError(f"record: got {self.key} in an older format; allowed is to keep the file it came from.")
         path = Path(folder) / f"{self.key}.json"
         write_whole(path, (json.dumps(self.to_dict(), allow_nan=False, indent=1) + "\n").encode())
         return path

@@ -38,7 +38,9 @@ class Store:
         try:
             self.cells.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"--out: {self.folder} cannot be made: {error.strerror}.") from error
+            raise InputError(
+                f"--out: got {self.folder}, which cannot be made ({error.strerror}); allowed is a folder."
+            ) from error
         write_whole(self.folder / "grid.json", (json.dumps(grid.to_dict(), indent=1) + "\n").encode())
 
     def is_finished(self, plan: Plan) -> bool:
@@ -89,7 +91,7 @@ def read_records(place: str | Path) -> list[Record]:
         return [Record.read(path)]
     files = sorted((path / "cells").glob("*.json"))
     if not files:
-        raise InputError(f"{path}: it is neither a record nor a folder that `polytta bench` wrote.")
+        raise InputError(f"records: got {path}; allowed are a record and a folder that `polytta bench` wrote.")
     return sorted((Record.read(file) for file in files), key=_place)
 
 

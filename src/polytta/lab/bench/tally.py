@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polytta.data.groups import group_accuracy
-from polytta.lab.bench.record import Curves, DisagreementVsError, Reliability
-from polytta.lab.scores import BINS, calibration_error, confidence_bins
+from polytta.lab.bench.record import Curves, DisagreementVsError
+from polytta.lab.scores import BINS, Reliability, calibration_error, confidence_bins
 
 _TOP = 5
 LAST_ANSWERS = 6
@@ -53,13 +53,13 @@ class Tally:
         """Takes in the next images: (N, C) log-probabilities, and the particles' entropy and disagreement (N,)."""
         part = slice(self.seen, self.seen + len(log_probs))
         labels, images = self.labels[part], np.arange(len(log_probs))
-        told = log_probs.numpy()
+        values = log_probs.numpy()
         # The mixture of particles that are all sure sums to a little more than 1.
-        probs = np.minimum(np.exp(told.astype(np.float64)), 1.0)
-        self.answers[part] = told.argmax(axis=1)
+        probs = np.minimum(np.exp(values.astype(np.float64)), 1.0)
+        self.answers[part] = values.argmax(axis=1)
         self.correct[part] = self.answers[part] == labels
         self.confidence[part] = probs.max(axis=1)
-        self.nll[part] = -told[images, labels].astype(np.float64)
+        self.nll[part] = -values[images, labels].astype(np.float64)
         distances = probs.copy()
         distances[images, labels] -= 1
         self.brier[part] = np.square(distances).sum(axis=1)

@@ -121,4 +121,6 @@ def _scores(record: Record) -> dict[str, float]:
 
 def _require(module: str, name: str) -> None:
     if find_spec(module) is None:
-        raise ConfigError(f"--trackers: {name} is not installed: pip install 'polytta[trackers]'.")
+        raise ConfigError(
+            f"--trackers: got {name}, which is not installed; allowed after pip install 'polytta[trackers]'."
+        )

@@ -26,12 +26,12 @@ CAVEAT = (
 
 def demo_page(run: DemoRun) -> str:
     """The whole page."""
-    options = run.options
+    corruptions = " and ".join(map(_spelt, run.options.corruptions))
     return render_page(
         "Adapting to corrupted images, one at a time",
-        f"A classifier trained on clean CIFAR-10 images meets {' and '.join(map(_spelt, options.corruptions))}. It sees "
-        "each image once, predicts, and then learns from that image without a label. Every method starts afresh on "
-        f"each corruption and meets the same {options.images} images in the same order.",
+        f"A classifier trained on clean CIFAR-10 images meets {corruptions}. It sees each image once, predicts, and "
+        "then learns from that image without a label. Every method starts afresh on each corruption and meets the "
+        f"same {run.options.images} images in the same order.",
         (
             Section("results", "Results", (as_html(demo_table(run)), note(_table_note()))),
             Section("plots", "Gains and costs", (figures(_plots(run)),)),

@@ -1,14 +1,13 @@
 """The measures of the demo's rows, from their records."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from polytta.lab.bench.record import Reliability
 from polytta.lab.demo.options import SEVERITY
 from polytta.lab.demo.run import DemoRun
+from polytta.lab.scores import pooled_calibration_error
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,6 @@ def row_score(run: DemoRun, row: str) -> RowScore:
         gain=float(difference.mean()),
         gain_error=float(difference.std() / np.sqrt(len(difference))),
     )
-
-
-def pooled_calibration_error(reliabilities: Sequence[Reliability]) -> float:
-    """Expected calibration error over the images of several records, which is not the mean of theirs."""
-    counts = np.array([r.count for r in reliabilities], np.float64)
-    surplus = np.array([r.accuracy for r in reliabilities]) - np.array([r.confidence for r in reliabilities])
-    return float(np.abs((counts * surplus).sum(axis=0)).sum() / counts.sum())
 
 
 def plain_scores(run: DemoRun) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The measurements as Markdown: docs/performance.md."""
 
+from collections.abc import Sequence
+
 from polytta.lab.pages.tables import Table, TableCell, TableRow, as_markdown
 from polytta.lab.perf.goals import (
     BATCHES,
@@ -55,7 +57,7 @@ def performance_markdown(measurements: Measurements) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return as_markdown(Table(header, tuple(TableRow(name, tuple(map(TableCell, cells))) for name, *cells in rows)))
 
 
@@ -168,9 +170,7 @@ def _growth_in_batch(measurements: Measurements) -> str:
 
 
 def _populations(measurements: Measurements) -> str:
-    eager = next(
-        m for m in measurements.measured if (m.model, m.engine, m.variant) == (BUNDLED, "loop", "grad")
-    ).median
+    eager = next(m for m in measurements.measured if (m.model, m.engine, m.variant) == (BUNDLED, "loop", "grad")).median
     single = measurements.find(BUNDLED, 1, "grad", 3).median
     several = {count: measurements.find(BUNDLED, 1, "grad", 3, count).median for count in POPULATIONS}
     rows = [

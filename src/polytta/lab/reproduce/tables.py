@@ -7,10 +7,10 @@ from typing import Any
 from polytta.data.corruption_names import COMMON_CORRUPTIONS
 from polytta.lab.bench.grid import POOLED, Grid
 from polytta.lab.bench.record import Record
-from polytta.lab.pages.bench.summary import Stat
-from polytta.lab.reproduce.comparison import AVERAGE, comparison_table
+from polytta.lab.pages.stat import Stat
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_notes, published_rows
+from polytta.lab.reproduce.published_comparison import AVERAGE, comparison_table
 from polytta.lab.reproduce.recipe import Reproduction, ResultTable, RunGrid
 
 # {method in the paper's tables: row of the grid}

@@ -147,8 +147,8 @@ def _axes(thetas: Tensor) -> Tensor:
         across = across - along * (across @ along) / length**2
     if length == 0 or across.norm() <= 1e-9 * length:
         raise StateError(
-            "seeds: got three solutions on one line, so there is no plane; allowed are more images or a larger learning "
-            "rate, which let the seeds part."
+            "seeds: got three solutions on one line, so there is no plane; allowed are seeds that part, as more images "
+            "or a larger learning rate let them."
         )
     return torch.stack([along / length, across / across.norm()])
 

@@ -130,9 +130,7 @@ def as_page(study: MeasuredSeeds) -> str:
         "Underspecification",
         f"{cell.variant} adapts the same model to the same images from {len(seeds)} seeds. {verdict(study)}",
         (
-            Section(
-                "seeds", "Seeds", (as_html(as_table(study)), note("Last line: mean ± sample standard deviation."))
-            ),
+            Section("seeds", "Seeds", (as_html(as_table(study)), note("Last line: mean ± sample standard deviation."))),
             Section("plots", "Solutions", (figures(plots),)),
             Section("facts", "Settings", (facts(settings),)),
         ),

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polytta.lab.bench.record import Record
+from polytta.lab.pages.bench.panel import Panel, Row
 from polytta.lab.pages.bench.short_names import short_name
-from polytta.lab.pages.bench.summary import Panel, Row
 from polytta.lab.pages.charts import (
     Axis,
     Series,

@@ -11,12 +11,12 @@ from polytta.lab.pages.bench.diagrams import (
     particle_plots,
     stream_plot,
 )
+from polytta.lab.pages.bench.panel import Panel
 from polytta.lab.pages.bench.panel_tables import accuracy_table, summary_table
 from polytta.lab.pages.bench.pins import environments, pinned_facts
 from polytta.lab.pages.bench.results import NOTE
 from polytta.lab.pages.bench.samples import sample_images
 from polytta.lab.pages.bench.short_names import short_name
-from polytta.lab.pages.bench.summary import Panel
 from polytta.lab.pages.elements import facts, figures, note, pictures
 from polytta.lab.pages.page import Section, render_page
 from polytta.lab.pages.tables import as_html

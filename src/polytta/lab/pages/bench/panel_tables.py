@@ -1,10 +1,9 @@
 """Panels as tables: the paper's layout, and a summary that says who gains and what it costs."""
 
+from polytta.lab.pages.bench.panel import Panel, Row
 from polytta.lab.pages.bench.short_names import short_name
-from polytta.lab.pages.bench.summary import Panel, Row, Stat
+from polytta.lab.pages.stat import MISSING, Stat, stat_cell
 from polytta.lab.pages.tables import Table, TableCell, TableRow
-
-MISSING = TableCell("-")
 
 
 def accuracy_table(panel: Panel) -> Table:
@@ -63,13 +62,9 @@ def summary_table(panel: Panel) -> Table:
 def _accuracy(stat: Stat | None, best: float | None, reference: float | None) -> TableCell:
     if stat is None:
         return MISSING
-    text = f"{stat.mean:.1f}"
-    return TableCell(
-        text,
-        spread="" if stat.std is None else f"{stat.std:.1f}",
-        best=best is not None and text == f"{best:.1f}",
-        below=reference is not None and stat.mean < reference - 0.05,
-    )
+    # What reads the same is as good, and what reads the same as the reference is not below it.
+    is_best = best is not None and f"{stat.mean:.1f}" == f"{best:.1f}"
+    return stat_cell(stat, best=is_best, below=reference is not None and stat.mean < reference - 0.05)
 
 
 def _number(stat: Stat | None, form: str) -> TableCell:

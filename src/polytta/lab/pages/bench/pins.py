@@ -9,6 +9,7 @@ from polytta.lab.bench.record import Record
 # Of the stream, or decided: all that is excluded is not among the targets.
 _TOLD_ELSEWHERE = ("seed", "batch_size", "num_classes", "exclude")
 
+
 def pinned_facts(records: Iterable[Record]) -> list[str]:
     """One sentence per model, dataset and way to adapt, sorted; nothing that differs between two runs of a cell."""
     said: dict[str, set[str]] = {

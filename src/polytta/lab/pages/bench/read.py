@@ -15,8 +15,8 @@ from polytta.errors import InputError
 from polytta.lab.bench.record import CellResults, Record, Times
 from polytta.lab.bench.store import read_records
 from polytta.lab.bench.table import TABLE, TIMES
+from polytta.lab.pages.bench.panel import PANEL_FIELDS, Entry
 from polytta.lab.pages.bench.pins import pinned_facts
-from polytta.lab.pages.bench.summary import PANEL_FIELDS, Entry
 
 FACTS = "facts.json"
 _WHOLE_NUMBERS = ("severity", "batch_size", "images", "particles", "seed")

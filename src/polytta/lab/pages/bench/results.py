@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from polytta.lab.pages.bench.panel import Panel
 from polytta.lab.pages.bench.panel_tables import accuracy_table, summary_table
-from polytta.lab.pages.bench.summary import Panel
 from polytta.lab.pages.tables import as_latex, as_markdown
 
 NOTE = (

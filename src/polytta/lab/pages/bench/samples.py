@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from polytta.data.bundled import cifar10_subset_indices, load_cifar10_subset
 from polytta.data.corruption_names import CORRUPTIONS
 from polytta.data.corruptions import corrupt
+from polytta.lab.pages.bench.panel import Panel
 from polytta.lab.pages.bench.short_names import short_name
-from polytta.lab.pages.bench.summary import Panel
 
 # A red car among the bundled images: both its shape and its colour survive thirty-two pixels.
 EXAMPLE = 158

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from polytta.lab.bench.table import TABLE, TIMES, tables_of
 from polytta.lab.pages.bench.page import bench_page
+from polytta.lab.pages.bench.panels import panels
 from polytta.lab.pages.bench.read import FACTS, read_folder
 from polytta.lab.pages.bench.results import results_markdown, tables_latex
-from polytta.lab.pages.bench.summary import panels
 from polytta.system.files import write_whole
 
 PAGE, RESULTS, LATEX = "report.html", "results.md", "tables.tex"

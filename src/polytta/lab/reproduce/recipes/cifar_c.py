@@ -23,7 +23,7 @@ RECIPE = TableRecipe(
     shows="CLIP ViT-B/32 on CIFAR-10-C and CIFAR-100-C, mild, severity 5, all methods",
     needs="CIFAR-10-C, CIFAR-100-C; weights of OpenCLIP ViT-B/32 (laion2b_s34b_b79k)",
     blocks=(
-        TableBlock("CIFAR-10-C", CLIP, "mild", model="CLIP on CIFAR-10", dataset="cifar10-c", corruptions=CORRUPTIONS),
-        TableBlock("CIFAR-100-C", CLIP, "mild", model="CLIP on CIFAR-100", dataset="cifar100-c", corruptions=CORRUPTIONS),
+        TableBlock("CIFAR-10-C", CLIP, "mild", "CLIP on CIFAR-10", "cifar10-c", CORRUPTIONS),
+        TableBlock("CIFAR-100-C", CLIP, "mild", "CLIP on CIFAR-100", "cifar100-c", CORRUPTIONS),
     ),
 )

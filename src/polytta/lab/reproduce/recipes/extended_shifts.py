@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from polytta.data.corruption_names import EXTRA_CORRUPTIONS
-from polytta.lab.reproduce.comparison import comparison_table
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
+from polytta.lab.reproduce.published_comparison import comparison_table
 from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 from polytta.lab.reproduce.tables import METHODS, TableBlock, accuracy_stat, with_notes
 

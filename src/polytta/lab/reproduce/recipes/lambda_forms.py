@@ -7,7 +7,8 @@ import numpy as np
 
 from polytta.lab.pages.charts import Axis, Series, lines_svg
 from polytta.lab.pages.elements import Plot
-from polytta.lab.pages.tables import Table, TableCell, TableRow
+from polytta.lab.pages.stat import Stat, stat_cell
+from polytta.lab.pages.tables import Table, TableRow
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.recipe import Reproduction, ResultTable, RunGrid
 from polytta.lab.reproduce.tables import TableBlock, accuracy_stat
@@ -43,8 +44,7 @@ class LambdaForms:
         rows = []
         for form in FORMS:
             own = [stats[form, weight] for weight in weights]
-            cells = [TableCell(f"{s.mean:.1f}", "" if s.std is None else f"{s.std:.1f}", best=s.mean == top) for s in own]
-            rows.append(TableRow(form, tuple(cells)))
+            rows.append(TableRow(form, tuple(stat_cell(stat, best=stat.mean == top) for stat in own)))
         header = ("Accuracy at weight", *(f"{weight:g}" for weight in weights))
         scale = "a share of the loss gradient (the library's default)" if place.is_bundled else "as printed"
         ahead = sum(stats["dot", w].mean >= max(stats[form, w].mean for form in FORMS) for w in weights)
@@ -79,7 +79,7 @@ def _block(place: Place) -> TableBlock:
     )
 
 
-def _plot(stats: dict[tuple[str, float], Any], weights: tuple[float, ...]) -> Plot:
+def _plot(stats: dict[tuple[str, float], Stat], weights: tuple[float, ...]) -> Plot:
     lines = [
         Series(form, 1 + i, np.array(weights), np.array([stats[form, w].mean for w in weights]))
         for i, form in enumerate(FORMS)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from polytta.lab.reproduce.comparison import comparison_table
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
+from polytta.lab.reproduce.published_comparison import comparison_table
 from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 from polytta.lab.reproduce.tables import TableBlock, accuracy_stat, with_notes
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from polytta.lab.bench.cell import Cell
 from polytta.lab.bench.data import split_path
-from polytta.lab.pages.bench.summary import Stat
-from polytta.lab.reproduce.comparison import comparison_table
+from polytta.lab.pages.stat import Stat
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
+from polytta.lab.reproduce.published_comparison import comparison_table
 from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 from polytta.lab.reproduce.tables import with_notes
 from polytta.lab.study.solutions import find_solutions

@@ -6,6 +6,7 @@ import numpy as np
 
 from polytta.lab.pages.charts import Axis, Series, lines_svg
 from polytta.lab.pages.elements import Plot
+from polytta.lab.pages.stat import stat_cell
 from polytta.lab.pages.tables import Table, TableCell, TableRow
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.recipe import Reproduction, ResultTable, RunGrid
@@ -36,10 +37,7 @@ class ParticleNumbers:
         speeds = [np.mean([r.times.images_per_second for r in records if r.cell.particles == n]) for n in numbers]
         best = max(stat.mean for stat in stats)
         rows = (
-            TableRow(
-                "accuracy",
-                tuple(TableCell(f"{s.mean:.1f}", "" if s.std is None else f"{s.std:.1f}", s.mean == best) for s in stats),
-            ),
+            TableRow("accuracy", tuple(stat_cell(stat, best=stat.mean == best) for stat in stats)),
             TableRow("images/s", tuple(TableCell(f"{speed:.1f}") for speed in speeds)),
         )
         header = ("Particles", *map(str, numbers))

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from polytta.lab.bench.record import Record
-from polytta.lab.pages.bench.summary import Stat
-from polytta.lab.reproduce.comparison import comparison_table
+from polytta.lab.pages.stat import Stat
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import PublishedFigure, PublishedRow, published_rows
+from polytta.lab.reproduce.published_comparison import comparison_table
 from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 from polytta.lab.reproduce.tables import BASELINES, TableBlock
 

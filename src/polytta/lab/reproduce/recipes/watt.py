@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from polytta.data.corruption_names import COMMON_CORRUPTIONS
-from polytta.lab.reproduce.comparison import AVERAGE, comparison_table
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import published_rows
+from polytta.lab.reproduce.published_comparison import AVERAGE, comparison_table
 from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 
 NOT_YET = "Nothing was run: this recipe comes with CLIP support, which polytta does not have yet."

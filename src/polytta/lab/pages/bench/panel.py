@@ -1,4 +1,4 @@
-"""Records laid out as the paper does: a panel per model and scenario, methods as rows, corruptions as columns.
+"""A panel of results as the paper has them: methods as rows, corruptions as columns.
 
 Everything here is worked out from a record's plain figures, so that a table of them is as good as the records.
 """
@@ -9,15 +9,12 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any
 
-from polytta.data.corruption_names import COMMON_CORRUPTIONS, CORRUPTIONS
-from polytta.diversity import DIVERSIFIERS
-from polytta.errors import InputError
+from polytta.data.corruption_names import COMMON_CORRUPTIONS
 from polytta.lab.bench.grid import POOLED
-from polytta.methods import METHODS
+from polytta.lab.pages.stat import Stat
 
 PANEL_FIELDS = ("dataset", "model", "scenario", "severity", "batch_size", "images")
 ALL = "all"
-_NOT_SETTINGS = (*PANEL_FIELDS, "corruption", "seed", "variant")
 SCENARIO_NAMES = {
     "batch1": "batch size 1",
     "mild": "mild",
@@ -48,20 +45,6 @@ class Entry:
         return tuple(name for name in str(self.cell["corruption"]).split("+") if name)
 
 
-@dataclass(frozen=True)
-class Stat:
-    """A mean over seeds and, with two or more, its sample standard deviation."""
-
-    mean: float
-    std: float | None
-    seeds: int
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "Stat":
-        """Of at least one value."""
-        return cls(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
-
-
 @dataclass(frozen=True, eq=False)
 class Row:
     """One method over the columns of a panel; ``entries`` of a column differ in their seeds alone."""
@@ -73,8 +56,8 @@ class Row:
     @property
     def is_source(self) -> bool:
         """Whether it is the model as it came, looking at the images as they come."""
-        looks = (self.settings.get("views", "none"), self.settings.get("lenses", "none"))
-        return not self.adapts and self.settings["particles"] == 1 and looks == ("none", "none")
+        as_they_come = all(self.settings.get(name, "none") == "none" for name in ("views", "lenses"))
+        return not self.adapts and self.settings["particles"] == 1 and as_they_come
 
     @property
     def adapts(self) -> bool:
@@ -177,88 +160,3 @@ class Panel:
         for row in self.rows:
             for column in self.columns:
                 yield from row.entries.get(column, ())
-
-
-def panels(entries: Iterable[Entry]) -> tuple[Panel, ...]:
-    """Sorts records into panels, rows and columns; the order they come in does not matter."""
-    grouped: dict[tuple[Any, ...], list[Entry]] = {}
-    for entry in sorted(entries, key=lambda e: e.key):
-        pooled = entry.corruptions if entry.column == ALL else ()
-        grouped.setdefault((*(entry.cell[name] for name in PANEL_FIELDS), pooled), []).append(entry)
-    made = [
-        _panel(dict(zip((*PANEL_FIELDS, "pooled"), values, strict=True)), members)
-        for values, members in grouped.items()
-    ]
-    scenarios = list(SCENARIO_NAMES)
-    return tuple(
-        sorted(
-            made,
-            key=lambda p: (
-                str(p.fields["dataset"]),
-                str(p.fields["model"]),
-                scenarios.index(p.fields["scenario"]) if p.fields["scenario"] in scenarios else len(scenarios),
-                p.anchor,
-            ),
-        )
-    )
-
-
-def _panel(fields: Mapping[str, Any], entries: Sequence[Entry]) -> Panel:
-    rows: dict[str, list[Entry]] = {}
-    for entry in entries:
-        rows.setdefault(_identity(entry), []).append(entry)
-    settings = {identity: _settings(members[0]) for identity, members in rows.items()}
-    names = _names({identity: members[0].cell["variant"] for identity, members in rows.items()}, settings)
-    made = [Row(names[identity], settings[identity], _by_column(members)) for identity, members in rows.items()]
-    known = {name: place for place, name in enumerate(CORRUPTIONS)}
-    columns = sorted({e.column for e in entries}, key=lambda name: (known.get(name, len(known)), name))
-    return Panel(fields, tuple(columns), tuple(sorted(made, key=_row_order)))
-
-
-def _settings(entry: Entry) -> dict[str, Any]:
-    return {name: value for name, value in sorted(entry.cell.items()) if name not in _NOT_SETTINGS}
-
-
-def _identity(entry: Entry) -> str:
-    return repr((entry.cell["variant"], _settings(entry)))
-
-
-def _names(variants: Mapping[str, str], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The variant, and where two rows share one, the settings in which they differ."""
-    names = {}
-    for identity, variant in variants.items():
-        namesakes = [other for other, name in variants.items() if name == variant]
-        apart = [
-            f"{key}={value}"
-            for key, value in settings[identity].items()
-            if any(settings[other].get(key) != value for other in namesakes)
-        ]
-        names[identity] = f"{variant} ({', '.join(apart)})" if apart else variant
-    return names
-
-
-def _by_column(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:
-    columns: dict[str, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda e: (e.cell["seed"], e.key)):
-        members = columns.setdefault(entry.column, [])
-        if members and members[-1].cell["seed"] == entry.cell["seed"]:
-            raise InputError(
-                f"records: {members[-1].key} and {entry.key} are of one cell ({entry.cell['variant']}, {entry.column}, "
-                f"seed {entry.cell['seed']}), made with other weights, data or protocol; allowed is one."
-            )
-        members.append(entry)
-    return {name: tuple(members) for name, members in columns.items()}
-
-
-def _row_order(row: Row) -> tuple[Any, ...]:
-    s = row.settings
-    methods, diversities = list(METHODS), list(DIVERSIFIERS)
-    return (
-        s["particles"] > 1,
-        methods.index(s["method"]) if s["method"] in methods else len(methods),
-        diversities.index(s["diversity"]) if s["diversity"] in diversities else len(diversities),
-        str(s.get("optimizer")) != "sgd",
-        str(s.get("views")) != "none",
-        str(s.get("lenses")) != "none",
-        row.name,
-    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
 
 from polytta.lab.pages.bench.short_names import SHORT_NAMES
-from polytta.lab.pages.bench.summary import Stat
+from polytta.lab.pages.stat import MISSING, Stat, stat_cell
 from polytta.lab.pages.tables import Table, TableCell, TableRow
 from polytta.lab.reproduce.places import Place
 from polytta.lab.reproduce.published import PublishedRow
@@ -58,15 +58,14 @@ def _three_rows(
     own, printed, apart = [], [], []
     for column in columns:
         stat, figure = measured.get((row.method, column)), row.figures.get(column)
-        spread = "" if stat is None or stat.std is None else f"{stat.std:.{digits}f}"
-        own.append(TableCell("-") if stat is None else TableCell(f"{stat.mean:.{digits}f}", spread=spread))
+        own.append(stat_cell(stat, digits))
         if figure is None:
-            printed.append(TableCell("-"))
+            printed.append(MISSING)
         else:
             mark = "" if figure.remark is None else _mark(figure.remark, marks)
             printed.append(TableCell(f"{figure.value:.{digits}f}", mark=f"({mark})" if mark else ""))
         both = None if stat is None or figure is None else stat.mean - figure.value
-        apart.append(TableCell("-") if both is None else TableCell(f"{both:+.{digits}f}"))
+        apart.append(MISSING if both is None else TableCell(f"{both:+.{digits}f}"))
     return [
         TableRow(row.method, tuple(own), part=True),
         TableRow("  published", tuple(printed), part=True),
