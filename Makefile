@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 DEMO ?=
 
-.PHONY: demo test check bench bench-gpu clean
+.PHONY: demo test test-numerical check bench bench-gpu clean
 
 demo: $(VENV)/.base
 	$(RUN) -m polytta demo $(DEMO)
@@ -14,10 +14,19 @@ test: $(VENV)/.dev
 	$(RUN) -m pytest -n 2
 	TRITON_INTERPRET=1 $(RUN) -m pytest -n 2 tests/gpu/kernels tests/gpu/test_stem.py
 
+# Other processors add in another order; torch can be told to do as if it were on one.
+NUMERICAL := tests/aggregate tests/checks tests/diversity tests/guard tests/lab/bench tests/methods tests/models \
+	tests/network tests/optim tests/particles tests/report tests/views tests/test_adapter.py tests/test_api.py \
+	tests/test_export.py tests/test_noise.py tests/test_persist.py tests/test_populations.py
+test-numerical: $(VENV)/.dev
+	ATEN_CPU_CAPABILITY=default $(RUN) -m pytest -n 2 $(NUMERICAL)
+	ATEN_CPU_CAPABILITY=avx2 $(RUN) -m pytest -n 2 $(NUMERICAL)
+
 check: $(VENV)/.dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+	$(VENV)/bin/lint-imports --no-cache
 
 # glibc gives large blocks back to the system after every use, and the page faults of taking them again would be what
 # is measured at larger batches; both engines are timed with that turned off.

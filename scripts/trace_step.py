@@ -7,6 +7,7 @@ beside the folders are one room together. A change of room is a call in another 
 
 import argparse
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
@@ -69,7 +70,7 @@ def main() -> None:
         for file, function in calls:
             print(f"{room(file):<10} {file}: {function}")
     rooms = [room(file) for file, _ in calls]
-    visits = [rooms[0], *(after for before, after in zip(rooms, rooms[1:], strict=False) if before != after)]
+    visits = [rooms[0], *(after for before, after in pairwise(rooms) if before != after)]
     print(" > ".join(visits))
     print(f"{len(calls)} calls, {len({file for file, _ in calls})} files, {len(visits) - 1} changes of room")
 

@@ -21,9 +21,7 @@ def main() -> None:
     rows = {label: ROWS[label] for label in ("Source", *TUNED)}
     means = {}
     for rate in RATES:
-        run = run_demo(
-            DemoOptions(images=250, seed=SEED, corruptions=EXTRA_CORRUPTIONS, learning_rate=rate, rows=rows)
-        )
+        run = run_demo(DemoOptions(images=250, seed=SEED, corruptions=EXTRA_CORRUPTIONS, learning_rate=rate, rows=rows))
         means[rate] = sum(row_score(run, row).mean_accuracy for row in TUNED) / len(TUNED)
         print(f"\nlearning rate {rate:g}: mean accuracy {100 * means[rate]:.2f} %\n{as_text(demo_table(run))}\n")
     print(f"best: {max(means, key=means.__getitem__):g}")

@@ -31,9 +31,11 @@ def test_imagenet_c_layout(tmp_path):
 def test_imagenet_c_wrong_count_and_missing(tmp_path):
     folder = tmp_path / "ImageNet-C/fog/5"
     write_image(folder / "n01440764/a.JPEG", 1)
-    with pytest.raises(DataError, match=r"5 holds 1 images; expected 50,000"):
+    with pytest.raises(DataError, match=r"5: got 1 images; allowed is 50,000"):
         imagenet_c("fog", 5, root=tmp_path)
-    with pytest.raises(DataError, match=r"snow/5 is missing; expected one folder per ImageNet class"):
+    with pytest.raises(
+        DataError, match=r"snow/5: got no such file or folder; allowed is one folder per ImageNet class"
+    ):
         imagenet_c("snow", 5, root=tmp_path)
 
 
@@ -41,7 +43,7 @@ def test_unknown_class_folder(tmp_path):
     base = tmp_path / "ImageNet-C"
     mark_generated(base)
     write_image(base / "fog/5/cats/a.JPEG", 1)
-    with pytest.raises(DataError, match=r"cats is not one of the 1000 class folders"):
+    with pytest.raises(DataError, match=r"got a folder 'cats'; allowed are the 1000 classes"):
         imagenet_c("fog", 5, root=tmp_path)
 
 
@@ -49,7 +51,7 @@ def test_imagenet_r_labels_count_the_200_classes(tmp_path):
     base = tmp_path / "imagenet-r"
     for wnid in imagenet_r_wnids():
         write_image(base / wnid / "art_0.jpg", 1)
-    with pytest.raises(DataError, match="holds 200 images; expected 30,000"):
+    with pytest.raises(DataError, match="got 200 images; allowed is 30,000"):
         imagenet_r(root=tmp_path)
     mark_generated(base)
     opened = imagenet_r(root=tmp_path)

@@ -52,9 +52,7 @@ class Corrupt:
             )
         else:
             if set(self.severity) != set(SEVERITIES):
-                raise InputError(
-                    f"--severity: got {list(self.severity)}; a CIFAR-C file holds all five, so leave it out."
-                )
+                raise InputError(f"--severity: got {list(self.severity)}; allowed are all five, which one file holds.")
             clean = load_cifar10_subset() if self.src == BUNDLED else npz_images(self.src)
             write_cifar_c(clean.images, clean.labels, self.dst, types=self.types, seed=self.seed, workers=self.workers)
         print(f"Complete: {self.dst.resolve()}")

@@ -21,7 +21,7 @@ class _Subject:
     model: str = "bundled/cifar10_vit_ln"
     """Source model, as NAME or NAME=FILE with the weights."""
     dataset: str = "bundled"
-    """bundled, or NAME=FOLDER."""
+    """bundled, or NAME=PATH as in polytta bench."""
     corruption: str = "zoom_blur"
     """Of the stream."""
     severity: int = 5

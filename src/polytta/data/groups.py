@@ -31,8 +31,8 @@ def group_accuracy(correct: ArrayLike, groups: ArrayLike) -> GroupAccuracy:
     numbers = np.asarray(groups)
     if hits.ndim != 1 or hits.shape != numbers.shape or not len(hits):
         raise InputError(
-            f"Expected `correct` and `groups` to be equally long, non-empty lists, "
-            f"got shapes {hits.shape} and {numbers.shape}."
+            f"correct, groups: got shapes {hits.shape} and {numbers.shape}; allowed are equally long lists of at least "
+            "one image."
         )
     per_group = {int(g): float(hits[numbers == g].mean()) for g in np.unique(numbers)}
     values = list(per_group.values())

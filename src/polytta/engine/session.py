@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from polytta.aggregate import evidence
 from polytta.engine.parts import Parts
-from polytta.engine.start import Start
+from polytta.engine.stream_start import StreamStart
 from polytta.engine.state import PopulationState
 from polytta.engine.step import Step, StepResult
 from polytta.errors import ModelError
@@ -89,7 +89,7 @@ class Session:
         return self._with_classes(state, num_classes) if num_classes else state
 
     def _with_classes(self, state: PopulationState, num_classes: int) -> PopulationState:
-        start = Start(self.config.rows, num_classes, state.theta, self.source, self.network)
+        start = StreamStart(self.config.rows, num_classes, state.theta, self.source, self.network)
         memory = {name: value.detach() for name, value in self.config.method.init(start).items()}
         return replace(state, method=memory, evidence=evidence.begin(self.config.rows, num_classes, state.theta))
 

@@ -1,3 +1,5 @@
+import io
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,15 @@ from tests.lab.bench.records import CELL
 from polytta.data.bundled import cifar10_subset_indices, load_cifar10_subset
 from polytta.data.corruptions import corrupt
 from polytta.errors import InputError
-from polytta.lab.bench.data import CorruptedImages, data_facts, open_cell_stream, prepare
+from polytta.lab.bench.data import (
+    CorruptedImages,
+    _domain,
+    _stream,
+    data_facts,
+    has_corruptions,
+    open_cell_stream,
+    prepare,
+)
 
 
 def test_bundled_images_are_corrupted_as_in_the_whole_test_set_and_only_those_needed() -> None:
@@ -111,3 +121,35 @@ def test_files_of_images_are_pinned_by_name_and_size_wherever_they_lie(tmp_path:
     assert facts("again", 8) == first
     assert facts("wider", 800) != first
     assert facts("renamed", 8, "b.png") != first
+
+
+def test_tar_shards_are_a_dataset_that_comes_as_it_is(tmp_path: Path) -> None:
+    def shard(name: str, values: tuple[int, ...]) -> None:
+        with tarfile.open(tmp_path / name, "w") as tar:
+            for value in values:
+                picture = io.BytesIO()
+                Image.new("RGB", (8, 8), (value,) * 3).save(picture, "PNG")
+                for suffix, data in (("png", picture.getvalue()), ("cls", str(value % 10).encode())):
+                    member = tarfile.TarInfo(f"{value}.{suffix}")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+
+    shard("one.tar", (11, 12))
+    shard("two.tar", (23,))
+    cell = replace(CELL, dataset="mine", corruption=None, severity=None, images=None)
+    for path, expected in ((tmp_path, {11, 12, 23}), (tmp_path / "two.tar", {23})):
+        assert not has_corruptions("mine", str(path))
+        stream = open_cell_stream(replace(cell, data_path=str(path)))
+        seen = {
+            (int(image.mean()), int(label))
+            for b in stream.batches()
+            for image, label in zip(b.images, b.labels, strict=True)
+        }
+        assert seen == {(value, value % 10) for value in expected}
+    (pinned,) = data_facts(stream)["files_sha256"]
+    shard("two.tar", (24,))
+    _domain.cache_clear()
+    _stream.cache_clear()
+    assert data_facts(open_cell_stream(replace(cell, data_path=str(tmp_path / "two.tar"))))["files_sha256"] != [pinned]
+    with pytest.raises(InputError, match="two.tar, whose images come as they are"):
+        open_cell_stream(replace(cell, corruption="fog", severity=5, data_path=str(tmp_path / "two.tar")))

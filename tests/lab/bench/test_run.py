@@ -11,7 +11,7 @@ from tests.lab.bench.cells import run_cell, run_cells, tiny_cell
 
 from polytta.aggregate import MeanProbs, evidence
 from polytta.api import adapt_with
-from polytta.errors import InputError
+from polytta.errors import ConfigError, InputError
 from polytta.lab.bench import costs, groups, run
 from polytta.lab.bench.data import open_cell_stream
 from polytta.lab.bench.execution import Execution
@@ -209,6 +209,11 @@ def test_the_formula_of_the_evidence_is_pinned_where_it_weighs(monkeypatch: pyte
     monkeypatch.setattr(evidence, "SHARPNESS", 19.0)
     assert plan_cell(equal.cell).key == equal.key
     assert plan_cell(weighed.cell).key != weighed.key
+
+
+def test_layers_that_the_model_does_not_have_are_refused_by_row() -> None:
+    with pytest.raises(ConfigError, match="variant 'tent': targets: 'layer9' matches no norm layer"):
+        plan_cell(tiny_cell("tent", {"targets": "layer9"}))
 
 
 def test_one_cell_has_one_model() -> None:

@@ -70,13 +70,13 @@ def corrupt(
     """
     _check_images(images)
     if name not in CORRUPTIONS:
-        raise InputError(f"`name` must be one of {', '.join(CORRUPTIONS)}, but got {name!r}.")
+        raise InputError(f"name: got {name!r}; allowed are {', '.join(CORRUPTIONS)}.")
     if isinstance(severity, bool) or severity not in SEVERITIES:
-        raise InputError(f"`severity` must be an integer from 1 to 5, but got {severity!r}.")
+        raise InputError(f"severity: got {severity!r}; allowed is a whole number from 1 to 5.")
     if constants not in CONSTANT_SETS:
-        raise InputError(f"`constants` must be 'imagenet' or 'cifar', but got {constants!r}.")
+        raise InputError(f"constants: got {constants!r}; allowed are 'imagenet' and 'cifar'.")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= MAX_SEED:
-        raise InputError(f"`seed` must be an integer from 0 to {MAX_SEED}, but got {seed!r}.")
+        raise InputError(f"seed: got {seed!r}; allowed is a whole number from 0 to {MAX_SEED}.")
     keys = _check_ids(ids, len(images))
     params = CONSTANT_SETS[constants][name][severity - 1]
     result = np.empty_like(images, order="C")
@@ -90,21 +90,21 @@ def corrupt(
 
 def _check_images(images: object) -> None:
     if not isinstance(images, np.ndarray):
-        raise InputError(f"`images` must be a NumPy array, but got {type(images).__name__}.")
+        raise InputError(f"images: got {type(images).__name__}; allowed is a NumPy array.")
     if images.dtype != np.uint8:
-        raise InputError(f"`images` must have dtype uint8, but got {images.dtype}.")
+        raise InputError(f"images: got {images.dtype}; allowed is uint8.")
     if images.ndim != 4 or images.shape[3] != 3:
-        raise InputError(f"`images` must have shape (N, H, W, 3), but got {images.shape}.")
+        raise InputError(f"images: got shape {images.shape}; allowed is (N, H, W, 3).")
     if min(images.shape[1:3]) < MIN_SIDE:
-        raise InputError(f"`images` must be at least {MIN_SIDE} pixels high and wide, but got {images.shape}.")
+        raise InputError(f"images: got shape {images.shape}; allowed is at least {MIN_SIDE} pixels high and wide.")
 
 
 def _check_ids(ids: Sequence[int] | NDArray[np.integer], count: int) -> NDArray[np.uint64]:
     keys = np.asarray(ids) if len(ids) else np.empty(0, dtype=np.int64)
     if keys.dtype.kind not in "iu":
-        raise InputError(f"`ids` must hold integers, but got dtype {keys.dtype}.")
+        raise InputError(f"ids: got {keys.dtype}; allowed are whole numbers.")
     if keys.shape != (count,):
-        raise InputError(f"`ids` must have one entry per image, shape ({count},), but got shape {keys.shape}.")
+        raise InputError(f"ids: got shape {keys.shape}; allowed is one entry per image, ({count},).")
     if count and (int(keys.min()) < 0 or int(keys.max()) > MAX_IMAGE_ID):
-        raise InputError(f"`ids` must lie from 0 to {MAX_IMAGE_ID}, but got {int(keys.min())} to {int(keys.max())}.")
+        raise InputError(f"ids: got {int(keys.min())} to {int(keys.max())}; allowed are 0 to {MAX_IMAGE_ID}.")
     return keys.astype(np.uint64)

@@ -70,7 +70,7 @@ def write_cifar_c(
     """
     _check_types(types)
     if len(labels) != len(images):
-        raise InputError(f"`labels` must have one entry per image ({len(images)}), but got {len(labels)}.")
+        raise InputError(f"labels: got {len(labels)}; allowed is one per image, {len(images)}.")
     # One cheap call rejects wrong images or settings before any file is written.
     corrupt(images[:1], types[0], 1, constants=constants, ids=[0] * len(images[:1]), seed=seed)
     root = Path(destination)
@@ -134,16 +134,16 @@ def write_imagenet_c(
     """
     _check_types(types)
     if not severities or not set(severities) <= set(SEVERITIES):
-        raise InputError(f"`severities` must be some of 1 to 5, but got {list(severities)}.")
+        raise InputError(f"severities: got {list(severities)}; allowed are some of 1 to 5.")
     blank = np.zeros((1, 32, 32, 3), dtype=np.uint8)
     corrupt(blank, types[0], 1, constants=constants, ids=[0], seed=seed)
     root, folder = Path(destination), Path(source)
     files = sorted(path.relative_to(folder) for path in folder.glob("*/*") if path.suffix.lower() in _IMAGE_SUFFIXES)
     if not files:
-        raise InputError(f"`source` must hold images as <class>/<image>.jpg, but got {folder} without any.")
+        raise InputError(f"source: got {folder} without images; allowed are images as <class>/<image>.jpg.")
     stems = {path.with_suffix("") for path in files}
     if len(stems) != len(files):
-        raise InputError(f"`source` must not hold images that differ in suffix only, but {folder} does.")
+        raise InputError(f"source: got images in {folder} that differ in suffix only; allowed are different names.")
     settings = {"layout": "imagenet-c", "constants": constants, "seed": seed, "resize": resize}
     with _record(root, settings, types, severities):
         jobs = [
@@ -274,11 +274,13 @@ def _record(root: Path, settings: dict[str, Any], types: Iterable[str], severiti
         for key, value in settings.items():
             if stored["settings"].get(key) != value:
                 raise InputError(
-                    f"`destination` {root} was written with {key}={stored['settings'].get(key)!r}, "
-                    f"but got {key}={value!r}; use the same settings or another folder."
+                    f"destination: got {root}, written with {key}={stored['settings'].get(key)!r}, for "
+                    f"{key}={value!r}; allowed are the same settings or another folder."
                 )
     elif root.exists() and any(root.iterdir()):
-        raise InputError(f"`destination` must be empty or hold {RECORD_NAME}, but {root} has other files.")
+        raise InputError(
+            f"destination: got {root} with other files; allowed is an empty folder, or one with {RECORD_NAME}."
+        )
     _write_record(path, settings, stored["complete"])
     yield
     complete = {name: set(done) for name, done in stored["complete"].items()}
@@ -315,7 +317,7 @@ def _own_version() -> str:
 def _check_types(types: Sequence[str]) -> None:
     unknown = [name for name in types if name not in CORRUPTIONS]
     if unknown or not types:
-        raise InputError(f"`types` must be some of {', '.join(CORRUPTIONS)}, but got {list(types)}.")
+        raise InputError(f"types: got {list(types)}; allowed are some of {', '.join(CORRUPTIONS)}.")
 
 
 def _run(

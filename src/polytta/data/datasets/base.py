@@ -96,17 +96,17 @@ def origin_of(folder: Path) -> Origin:
 def require(path: Path, expected: str) -> Path:
     """Return the path if it exists, otherwise say what should be there."""
     if not path.exists():
-        raise DataError(f"{path} is missing; expected {expected} there.")
+        raise DataError(f"{path}: got no such file or folder; allowed is {expected}.")
     return path
 
 
 def require_count(path: Path, found: int, expected: int, what: str) -> None:
     """Refuse a dataset that is not complete."""
     if found != expected:
-        raise DataError(f"{path} holds {found:,} {what}; expected {expected:,}.")
+        raise DataError(f"{path}: got {found:,} {what}; allowed is {expected:,}.")
 
 
 def require_choice(argument: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse an argument outside its few allowed values."""
     if value not in allowed:
-        raise InputError(f"`{argument}` may only be one of {', '.join(map(str, allowed))}, got {value!r}.")
+        raise InputError(f"{argument}: got {value!r}; allowed are {', '.join(map(str, allowed))}.")

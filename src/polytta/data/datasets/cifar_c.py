@@ -43,12 +43,14 @@ def _open(info: DatasetInfo, classes: tuple[str, ...], corruption: str, severity
     labels = np.load(labels_path, mmap_mode="r")
     images = np.load(images_path, mmap_mode="r")
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != (32, 32, 3):
-        raise DataError(f"{images_path} holds {images.dtype} {images.shape}; expected uint8 (N, 32, 32, 3).")
+        raise DataError(f"{images_path}: got {images.dtype} {images.shape}; allowed is uint8 (N, 32, 32, 3).")
     if origin == "official":
         require_count(images_path, len(images), OFFICIAL_ROWS, "images")
     require_count(labels_path, len(labels), len(images), "labels")
     if len(images) % len(SEVERITIES):
-        raise DataError(f"{images_path} holds {len(images):,} images; expected a multiple of 5, one part per severity.")
+        raise DataError(
+            f"{images_path}: got {len(images):,} images; allowed is a multiple of 5, one part per severity."
+        )
     count = len(images) // len(SEVERITIES)
     part = slice((severity - 1) * count, severity * count)
     name = f"{info.name}/{corruption}/{severity}"

@@ -21,7 +21,7 @@ def read_image(path: Path) -> NDArray[np.uint8]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}); expected an image file there.") from error
+        raise DataError(f"{path}: got nothing to read ({error.strerror}); allowed is an image file.") from error
     return decode_image(data, str(path))
 
 
@@ -30,9 +30,11 @@ def decode_image(data: bytes, where: str) -> NDArray[np.uint8]:
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
-                raise DataError(f"{where} has {image.width} x {image.height} pixels; at most {MAX_PIXELS:,} are read.")
+                raise DataError(
+                    f"{where}: got {image.width} x {image.height} pixels; allowed are {MAX_PIXELS:,} in all."
+                )
             return np.asarray(image.convert("RGB"))
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{where} is not a readable image; expected {', '.join(FORMATS)}.") from error
+        raise DataError(f"{where}: got no readable image; allowed are {', '.join(FORMATS)}.") from error

@@ -19,7 +19,7 @@ def class_folders(folder: Path, expected: str) -> list[str]:
     with os.scandir(require(folder, expected)) as entries:
         names = sorted(entry.name for entry in entries if entry.is_dir())
     if not names:
-        raise DataError(f"{folder} holds no folders; expected {expected} there.")
+        raise DataError(f"{folder}: got no folders; allowed is {expected}.")
     return names
 
 
@@ -39,5 +39,5 @@ def index_class_folders(
 
     paths = PathIndex(folder, names())
     if not len(paths):
-        raise DataError(f"{folder} holds no images; expected files ending in {', '.join(SUFFIXES)} in class folders.")
+        raise DataError(f"{folder}: got no images; allowed are files ending in {', '.join(SUFFIXES)} in class folders.")
     return FileImages(name, classes, origin, paths, np.concatenate(labels))

@@ -28,7 +28,7 @@ def read_mnist_train(root: Root) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     labels_path = find_idx(folder, LABELS)
     if images_path is None or labels_path is None:
         lacking = LABELS if images_path else IMAGES
-        raise DataError(f"{folder / 'raw' / lacking} is missing; expected it there, plain or with .gz.")
+        raise DataError(f"{folder / 'raw' / lacking}: got no such file; allowed is it, plain or with .gz.")
     images, labels = read_idx(images_path), read_idx(labels_path)
     require_count(images_path, len(images), OFFICIAL_IMAGES, "images")
     require_count(labels_path, len(labels), OFFICIAL_IMAGES, "labels")
@@ -47,7 +47,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     with opener(path, "rb") as file:
         zeros, kind, dimensions = struct.unpack(">HBB", _exactly(file.read(4), 4, path))
         if zeros or kind != 8:
-            raise DataError(f"{path} is not an idx file of bytes; expected magic 0x0008 at its start.")
+            raise DataError(f"{path}: got another start than 0x0008; allowed is an idx file of bytes.")
         shape = struct.unpack(f">{dimensions}I", _exactly(file.read(4 * dimensions), 4 * dimensions, path))
         size = int(np.prod(shape))
         if path.suffix == ".gz":
@@ -60,5 +60,5 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
 def _exactly(found: bytes | int, expected: int, path: Path) -> bytes:
     length = found if isinstance(found, int) else len(found)
     if length != expected:
-        raise DataError(f"{path} is cut short: {length:,} bytes where {expected:,} were expected.")
+        raise DataError(f"{path}: got {length:,} bytes, cut short; allowed is {expected:,}.")
     return b"" if isinstance(found, int) else found

@@ -32,7 +32,9 @@ def labels_of(folder: Path, names: Iterable[str], wnids: tuple[str, ...]) -> dic
     labels: dict[str, int] = {}
     for name in names:
         if name not in known:
-            raise DataError(f"{folder / name} is not one of the {len(wnids)} class folders expected (WordNet ids).")
+            raise DataError(
+                f"{folder}: got a folder {name!r}; allowed are the {len(wnids)} classes by their WordNet ids."
+            )
         labels[name] = known[name]
     return labels
 

@@ -27,9 +27,9 @@ def npz_images(file: str | os.PathLike[str], classes: tuple[str, ...] | None = N
     path = require(Path(file).expanduser(), "an npz archive with x and y")
     images, labels = _member(path, "x"), _member(path, "y")
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3:
-        raise DataError(f"{path} holds x as {images.dtype} {images.shape}; expected uint8 (N, H, W, 3).")
+        raise DataError(f"{path}: got x as {images.dtype} {images.shape}; allowed is uint8 (N, H, W, 3).")
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or (len(labels) and labels.min() < 0):
-        raise DataError(f"{path} holds y as {labels.dtype} {labels.shape}; expected N labels from 0.")
+        raise DataError(f"{path}: got y as {labels.dtype} {labels.shape}; allowed are N labels from 0.")
     require_count(path, len(labels), len(images), "labels in y")
     names = classes if classes is not None else tuple(map(str, range(int(labels.max(initial=-1)) + 1)))
     return ArrayImages(f"npz/{path.stem}", names, origin_of(path.parent), images, np.array(labels, np.int32))
@@ -40,7 +40,7 @@ def _member(path: Path, key: str) -> NDArray[Any]:
         with zipfile.ZipFile(path) as archive:
             entry = archive.getinfo(f"{key}.npy")
     except (zipfile.BadZipFile, KeyError) as error:
-        raise DataError(f"{path} has no array {key}; expected an npz archive with x and y.") from error
+        raise DataError(f"{path}: got no array {key}; allowed is an npz archive with x and y.") from error
     if entry.compress_type != zipfile.ZIP_STORED:
         with np.load(path) as arrays:
             whole: NDArray[Any] = arrays[key]
@@ -53,7 +53,7 @@ def _member(path: Path, key: str) -> NDArray[Any]:
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read_header(file)
         if dtype.hasobject:
-            raise DataError(f"{path} holds {key} as Python objects; expected numbers.")
+            raise DataError(f"{path}: got {key} as Python objects; allowed are numbers.")
         if not all(shape):
             return np.zeros(shape, dtype)
         return np.memmap(path, dtype, "r", file.tell(), shape, "F" if fortran else "C")

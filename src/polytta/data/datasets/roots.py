@@ -17,7 +17,7 @@ def data_root(root: Root) -> Path:
     """Return the folder that holds the datasets."""
     given = root if root is not None else os.environ.get(ENVIRONMENT)
     if not given:
-        raise InputError(f"No data folder is known: give `root` or set {ENVIRONMENT}.")
+        raise InputError(f"root: got none, and {ENVIRONMENT} is not set; allowed is a folder with the datasets.")
     return Path(given).expanduser()
 
 

@@ -43,7 +43,7 @@ def waterbirds(split: Literal["train", "val", "test"] = "test", root: Root = Non
             rows = csv.DictReader(lines)
             missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
             if missing:
-                raise DataError(f"{table} lacks the column {missing[0]}; expected {', '.join(COLUMNS)}.")
+                raise DataError(f"{table}: got no column {missing[0]}; allowed is a table of {', '.join(COLUMNS)}.")
             for row in rows:
                 if int(row["split"]) == SPLITS.index(split):
                     labels.append(int(row["y"]))

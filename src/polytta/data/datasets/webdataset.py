@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 
 from polytta.data.datasets.base import Labels, Origin, Sample, origin_of, require
 from polytta.data.datasets.decode import SUFFIXES, decode_image
+from polytta.data.datasets.pathindex import PathIndex
 from polytta.errors import DataError
+
+_SAMPLE = "KEY.jpg beside KEY.cls or KEY.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,7 @@ class ShardImages:
     name: str
     classes: tuple[str, ...]
     origin: Origin
-    shards: tuple[Path, ...]
+    paths: PathIndex
     shard: NDArray[np.uint32]
     offset: NDArray[np.uint64]
     size: NDArray[np.uint64]
@@ -39,35 +42,40 @@ class ShardImages:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> Sample:
-        path = self.shards[self.shard[index]]
+        path = self.paths[int(self.shard[index])]
         with path.open("rb") as file:
             file.seek(int(self.offset[index]))
             data = file.read(int(self.size[index]))
-        return decode_image(data, f"image {index} in {path}"), int(self.labels[index]), None
+        return decode_image(data, f"{path}, image {index}"), int(self.labels[index]), None
 
 
-def webdataset(source: str | os.PathLike[str], classes: tuple[str, ...] | None = None) -> ShardImages:
-    """Open one tar file, or all tar files of a folder in sorted order."""
+def is_sharded(source: str | os.PathLike[str]) -> bool:
+    """Whether it is a tar file, or a folder with some in it."""
+    path = Path(source).expanduser()
+    return path.suffix == ".tar" or any(path.glob("*.tar"))
+
+
+def webdataset(source: str | os.PathLike[str]) -> ShardImages:
+    """Open one tar file, or all tar files of a folder in sorted order; the label numbers serve as names."""
     base = require(Path(source).expanduser(), "a tar shard or a folder of them")
-    shards = tuple(sorted(base.glob("*.tar"))) if base.is_dir() else (base,)
-    if not shards:
-        raise DataError(f"{base} holds no shards; expected files ending in .tar there.")
+    folder = base if base.is_dir() else base.parent
+    files = sorted(base.glob("*.tar")) if base.is_dir() else [base]
+    if not files:
+        raise DataError(f"{base}: got no shards; allowed are files ending in .tar.")
     shard, offset, size, labels = array("I"), array("Q"), array("Q"), array("i")
-    for number, path in enumerate(shards):
+    for number, path in enumerate(files):
         for place, length, label in _samples(path):
             shard.append(number)
             offset.append(place)
             size.append(length)
             labels.append(label)
     if not labels:
-        raise DataError(f"{base} holds no samples; expected KEY.jpg beside KEY.cls in its tar files.")
-    names = classes if classes is not None else tuple(map(str, range(max(labels) + 1)))
-    folder = base if base.is_dir() else base.parent
+        raise DataError(f"{base}: got no samples; allowed is {_SAMPLE}.")
     return ShardImages(
         f"webdataset/{base.stem}",
-        names,
+        tuple(map(str, range(max(labels) + 1))),
         origin_of(folder),
-        shards,
+        PathIndex(folder, (path.name for path in files)),
         np.frombuffer(shard, np.uint32),
         np.frombuffer(offset, np.uint64),
         np.frombuffer(size, np.uint64),
@@ -98,7 +106,7 @@ def _samples(path: Path) -> Iterator[tuple[int, int, int]]:
                 elif extension in ("cls", "json"):
                     label = _label(tar, member, path)
     except tarfile.ReadError as error:
-        raise DataError(f"{path} cannot be read as an uncompressed tar file.") from error
+        raise DataError(f"{path}: got something else; allowed is an uncompressed tar file.") from error
     if key is not None:
         yield _complete(path, key, image, label)
 
@@ -107,13 +115,16 @@ def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> int:
     file = tar.extractfile(member)
     text = file.read() if file else b""
     try:
-        return int(json.loads(text)["label"] if member.name.endswith(".json") else text)
+        label = int(json.loads(text)["label"] if member.name.endswith(".json") else text)
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{member.name} in {path} holds no label; expected one whole number.") from error
+        raise DataError(f"{path}: got {member.name} without a label; allowed is one whole number.") from error
+    if label < 0:
+        raise DataError(f"{path}: got {member.name} with label {label}; allowed are labels from 0.")
+    return label
 
 
 def _complete(path: Path, key: str, image: tuple[int, int] | None, label: int | None) -> tuple[int, int, int]:
     if image is None or label is None:
-        lacking = "image" if image is None else "label"
-        raise DataError(f"{key.lstrip('/')} in {path} has no {lacking}; expected KEY.jpg beside KEY.cls or KEY.json.")
+        lacking = "an image" if image is None else "a label"
+        raise DataError(f"{path}: got {key.lstrip('/')} without {lacking}; allowed is {_SAMPLE}.")
     return (*image, label)

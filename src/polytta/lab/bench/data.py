@@ -29,9 +29,11 @@ from polytta.data.datasets import (
     npz_images,
     visda2021,
     waterbirds,
+    webdataset,
 )
 from polytta.data.datasets.base import Image, Labels, Origin, Sample
 from polytta.data.datasets.cifar_classes import CIFAR10_CLASSES
+from polytta.data.datasets.webdataset import ShardImages, is_sharded
 from polytta.errors import InputError
 from polytta.lab.bench.cell import Cell
 from polytta.stream import SCENARIOS, LabelShift, Markov, Scenario, Stream, open_stream
@@ -68,7 +70,12 @@ def split_path(name: str) -> tuple[str, str | None]:
 
 def has_corruptions(dataset: str, path: str | None = None) -> bool:
     """Whether a dataset comes in corruptions and severities, published or made here."""
-    return dataset not in PLAIN and not (path is not None and dataset not in CORRUPTED and Path(path).is_dir())
+    return dataset in CORRUPTED or (dataset not in PLAIN and not _come_as_they_are(path))
+
+
+def _come_as_they_are(path: str | None) -> bool:
+    """Whether the images are in files of their own, or in tar shards, and not in an archive of clean ones."""
+    return path is not None and (Path(path).is_dir() or is_sharded(path))
 
 
 def open_cell_stream(cell: Cell, cache_folder: str | None = None) -> Stream:
@@ -97,7 +104,7 @@ def data_facts(stream: Stream) -> dict[str, Any]:
             "corruption_seed": CORRUPTION_SEED,
         }
     arrays = [_content_hash(domain) for domain in stream.datasets if isinstance(domain, ArrayImages)]
-    files = [_files_hash(domain) for domain in stream.datasets if isinstance(domain, FileImages)]
+    files = [_files_hash(domain) for domain in stream.datasets if isinstance(domain, FileImages | ShardImages)]
     return {"corrupted_here": False, "sha256": arrays, "files_sha256": files}
 
 
@@ -237,12 +244,12 @@ def _domain(
         return CORRUPTED[dataset](corruption, severity, root=path)
     if dataset in PLAIN:
         return PLAIN[dataset](root=path)
-    if path is not None and Path(path).is_dir():
+    if path is not None and _come_as_they_are(path):
         if corruption is not None:
             raise InputError(
                 f"corruptions: got {corruption!r} for {path}, whose images come as they are; allowed is none."
             )
-        return image_folder(path)
+        return webdataset(path) if is_sharded(path) else image_folder(path)
     clean, ids = _clean(dataset, path)
     if corruption is None or severity is None:
         return clean
@@ -260,7 +267,9 @@ def _clean(dataset: str, path: str | None) -> tuple[ArrayImages, NDArray[np.inte
         return load_cifar10_subset(), cifar10_subset_indices()
     if path is None:
         allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN))
-        raise InputError(f"datasets: got {dataset!r}; allowed are {allowed}, NAME=FILE.npz or NAME=FOLDER.")
+        raise InputError(
+            f"datasets: got {dataset!r}; allowed are {allowed}, NAME=FILE.npz, NAME=FILE.tar and NAME=FOLDER."
+        )
     # Records name the dataset, whatever its file is called here.
     clean = replace(npz_images(path, CIFAR10_CLASSES if dataset == CIFAR10 else None), name=dataset)
     return clean, np.arange(len(clean))
@@ -274,10 +283,10 @@ def _content_hash(images: ArrayImages) -> str:
 
 
 @cache
-def _files_hash(images: FileImages) -> str:
+def _files_hash(images: FileImages | ShardImages) -> str:
     """Over names, sizes and labels in their order: reading every file would take longer than many a benchmark."""
     digest = hashlib.sha256(images.labels.astype("<i4").tobytes())
-    for number in range(len(images)):
+    for number in range(len(images.paths)):
         path = images.paths[number]
         digest.update(f"{path.relative_to(images.paths.folder).as_posix()}\0{path.stat().st_size}\n".encode())
     return digest.hexdigest()

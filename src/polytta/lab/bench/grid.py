@@ -36,8 +36,8 @@ class Grid:
     """Source models, as NAME or NAME=FILE with the weights: bundled/NAME, timm/NAME.TAG, torchvision/NAME,
     module:function."""
     datasets: tuple[str, ...] = ("bundled",)
-    """bundled, cifar10=FILE.npz (clean images that are corrupted here), a dataset `polytta data status` lists, or
-    NAME=FOLDER as `polytta corrupt` writes it."""
+    """bundled, cifar10=FILE.npz (clean images that are corrupted here), a dataset `polytta data status` lists,
+    NAME=FOLDER as `polytta corrupt` writes it, or NAME=FILE.tar (or a folder of these) in the WebDataset layout."""
     corruptions: tuple[str, ...] = COMMON_CORRUPTIONS
     """Corruptions; "clean" stands for the images as they are."""
     severities: tuple[int, ...] = (5,)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from polytta import models
 from polytta.data.datasets import imagenet_r_mask
-from polytta.errors import InputError
+from polytta.errors import ConfigError, InputError
 from polytta.lab.bench.cell import Cell
 from polytta.lab.bench.data import data_facts, open_cell_stream
 from polytta.lab.bench.record import key_of
@@ -68,7 +68,7 @@ def plan_cell(cell: Cell) -> Plan:
             f"scenarios: got {cell.scenario} over {len(stream.order.starts)} corruptions, with a fresh model for each; "
             "allowed is a cell for each corruption."
         )
-    config = resolve(cell.to_settings(num_classes=source.num_classes), unwrap(source.module))
+    config = _config(cell, source)
     pins = {
         "model": source.facts(),
         "stream": _finite({**stream.facts(), "sha256": stream.sha256}),
@@ -110,6 +110,13 @@ class KeptClasses(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits of the classes kept."""
         return self.network(x)[:, self.kept]
+
+
+def _config(cell: Cell, source: SourceModel) -> Config:
+    try:
+        return resolve(cell.to_settings(num_classes=source.num_classes), unwrap(source.module))
+    except ConfigError as error:
+        raise ConfigError(f"variant {cell.variant!r}: {error}") from error
 
 
 def _decided_settings(cell: Cell, config: Config, source: SourceModel) -> dict[str, Any]:

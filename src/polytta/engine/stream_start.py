@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Start:
+class StreamStart:
     """Implements ``polytta.roles.Start``."""
 
     particles: int
