@@ -34,7 +34,7 @@ def test_demo_prints_table_and_writes_report_and_record(tmp_path: Path) -> None:
         assert fact in report
 
     keys = {key for row in record["rows"].values() for key in row["records"]}
-    assert {found.key for found in read_records(folder)} == keys
+    assert {found.key for found in read_records(folder / "bench")} == keys
 
 
 @pytest.mark.parametrize("wrong", [("--images", 0), ("--images", 2001), ("--seed", -1)])

@@ -23,6 +23,8 @@ from polytta.lab.pages.tables import as_text
 
 REPORT_NAME = "report.html"
 RECORD_NAME = "record.json"
+# For `polytta report` and `polytta compare`; the former has a report.html of its own.
+BENCH_NAME = "bench"
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Demo:
         report.write_text(demo_page(run), "utf-8")
         (self.out / RECORD_NAME).write_text(json.dumps(plain_scores(run), indent=2) + "\n", "utf-8")
         for record in run.records.values():
-            record.write(self.out / "cells")
+            record.write(self.out / BENCH_NAME / "cells")
         print(f"\n{as_text(demo_table(run))}\n\n{CAVEAT}\n\n{run.seconds:.0f} s. Report: {report.resolve()}")
 
     def _corruptions(self) -> tuple[str, ...]:

@@ -2,10 +2,8 @@ import numpy as np
 import pytest
 from tests.lab.demo.runs import SECONDS, random_run
 
-from polytta.lab.bench.tally import Tally
 from polytta.lab.demo.options import CORRUPTIONS
 from polytta.lab.demo.scores import plain_scores, row_score
-from polytta.lab.scores import Reliability, calibration_error, pooled_calibration_error
 
 
 def test_scores_by_hand() -> None:
@@ -22,24 +20,8 @@ def test_scores_by_hand() -> None:
 
 
 def test_calibration_error_is_over_all_images() -> None:
-    """As if both streams had been one: from the bins alone."""
-    rng = np.random.default_rng(0)
-    parts, bins = [], []
-    for count in (300, 70):
-        confidence, correct = rng.random(count).astype(np.float32), rng.random(count) < 0.6
-        tally = Tally(np.zeros(count, np.int64), None, 10)
-        tally.confidence, tally.correct = confidence, correct
-        parts.append((confidence, correct))
-        bins.append(tally.reliability())
-    together = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    assert pooled_calibration_error(bins) == pytest.approx(calibration_error(*together))
-    own = [pooled_calibration_error([one]) for one in bins]
-    assert own == pytest.approx([calibration_error(*part) for part in parts])
-
-
-def test_opposite_errors_cancel_within_a_bin() -> None:
-    sure, modest = Reliability((0.8,), (0.6,), (10,)), Reliability((0.6,), (0.8,), (10,))
-    assert pooled_calibration_error([sure, modest]) == pytest.approx(0.0)
+    run = random_run(40)
+    assert row_score(run, "Tent").calibration_error == pytest.approx(abs(0.5 - 0.4) / 2 + abs(0.8 - 0.9) / 2)
 
 
 def test_plain_scores_name_every_record() -> None:

@@ -266,10 +266,8 @@ def _clean(dataset: str, path: str | None) -> tuple[ArrayImages, NDArray[np.inte
     if dataset == BUNDLED:
         return load_cifar10_subset(), cifar10_subset_indices()
     if path is None:
-        allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN))
-        raise InputError(
-            f"datasets: got {dataset!r}; allowed are {allowed}, NAME=FILE.npz, NAME=FILE.tar and NAME=FOLDER."
-        )
+        allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN, "NAME=FILE.npz", "NAME=FILE.tar", "NAME=FOLDER"))
+        raise InputError(f"datasets: got {dataset!r}; allowed are {allowed}.")
     # Records name the dataset, whatever its file is called here.
     clean = replace(npz_images(path, CIFAR10_CLASSES if dataset == CIFAR10 else None), name=dataset)
     return clean, np.arange(len(clean))

@@ -33,6 +33,7 @@ from polytta.models._torchvision_cpu import import_zoo
 from polytta.network.norms import is_norm
 from polytta.roles.measures import entropy
 
+DEVICE = "cuda"
 SELECT_ALL = DeYO(entropy_threshold=2.0, plpd_threshold=-1.0)
 PASSES = {"forward": 1, "grad": 5, "second derivative": 4}
 """Forward passes that a step's arithmetic amounts to; 3 otherwise (forward, shuffled forward, backward)."""
@@ -74,7 +75,7 @@ class _Bench:
         self.model, self.batch, self.repeats = model, batch, repeats
         self.network = _network(model)
         side = 32 if model == BUNDLED else 224
-        self.x = torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(0)).cuda()
+        self.x = torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(0)).to(DEVICE)
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             self.network(self.x[:1])
         self.flops = float(counter.get_total_flops()) * batch
@@ -190,7 +191,7 @@ def _streams(repeats: int) -> list[Measurement]:
 def _network(model: str) -> nn.Module:
     name = model.removeprefix("timm/")
     if name == model:
-        return create(model).module.cuda()
+        return create(model).module.to(DEVICE)
     torch.manual_seed(0)
     network: nn.Module = import_zoo("timm").create_model(name, pretrained=False)
-    return network.eval().cuda()
+    return network.eval().to(DEVICE)

@@ -1,10 +1,10 @@
 """The page of a benchmark: per panel its tables and diagrams, then sample images, facts, and every record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
-from polytta.lab.bench.record import Record
 from polytta.lab.pages.bench.diagrams import (
+    Records,
     calibration_plots,
     cost_plot,
     disagreement_plots,
@@ -20,8 +20,6 @@ from polytta.lab.pages.bench.short_names import short_name
 from polytta.lab.pages.elements import facts, figures, note, pictures
 from polytta.lab.pages.page import Section, render_page
 from polytta.lab.pages.tables import as_html
-
-Records = Mapping[str, Record]
 
 
 def bench_page(panels: Sequence[Panel], records: Records, cells_folder: str) -> str:

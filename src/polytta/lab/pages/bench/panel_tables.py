@@ -21,7 +21,7 @@ def accuracy_table(panel: Panel) -> Table:
         TableRow(
             row.name,
             tuple(
-                _accuracy(stat, top, None if ref is None else ref.mean)
+                _accuracy_cell(stat, top, None if ref is None else ref.mean)
                 for stat, top, ref in zip(own, best, source, strict=True)
             ),
             series=number,
@@ -41,14 +41,14 @@ def summary_table(panel: Panel) -> Table:
             TableRow(
                 row.name,
                 (
-                    _accuracy(accuracy, best, None),
-                    _number(row.average(panel.columns, "top5"), ".1f"),
-                    _gain(accuracy, panel.source, panel, own=row),
-                    TableCell("") if row.is_source else _gain(accuracy, panel.best_single, panel, own=row),
-                    _worst(row, panel),
-                    _number(row.average(panel.columns, "ece"), ".3f"),
-                    _number(row.average(panel.columns, "nll"), ".3f"),
-                    _number(row.average(panel.columns, "brier"), ".3f"),
+                    _accuracy_cell(accuracy, best, None),
+                    _number_cell(row.average(panel.columns, "top5"), ".1f"),
+                    _gain_cell(accuracy, panel.source, panel, own=row),
+                    TableCell("") if row.is_source else _gain_cell(accuracy, panel.best_single, panel, own=row),
+                    _worst_cell(row, panel),
+                    _number_cell(row.average(panel.columns, "ece"), ".3f"),
+                    _number_cell(row.average(panel.columns, "nll"), ".3f"),
+                    _number_cell(row.average(panel.columns, "brier"), ".3f"),
                     MISSING if row.speed is None else TableCell(f"{row.speed:.0f}"),
                 ),
                 series=number,
@@ -59,7 +59,7 @@ def summary_table(panel: Panel) -> Table:
     return Table((*header, "ECE", "NLL", "Brier", "images/s"), tuple(rows))
 
 
-def _accuracy(stat: Stat | None, best: float | None, reference: float | None) -> TableCell:
+def _accuracy_cell(stat: Stat | None, best: float | None, reference: float | None) -> TableCell:
     if stat is None:
         return MISSING
     # What reads the same is as good, and what reads the same as the reference is not below it.
@@ -67,18 +67,18 @@ def _accuracy(stat: Stat | None, best: float | None, reference: float | None) ->
     return stat_cell(stat, best=is_best, below=reference is not None and stat.mean < reference - 0.05)
 
 
-def _number(stat: Stat | None, form: str) -> TableCell:
+def _number_cell(stat: Stat | None, form: str) -> TableCell:
     return MISSING if stat is None else TableCell(format(stat.mean, form))
 
 
-def _gain(accuracy: Stat | None, other: Row | None, panel: Panel, own: Row) -> TableCell:
+def _gain_cell(accuracy: Stat | None, other: Row | None, panel: Panel, own: Row) -> TableCell:
     reference = None if other is None or other is own else other.average(panel.columns)
     if accuracy is None or reference is None:
         return TableCell("")
-    return _signed(accuracy.mean - reference.mean)
+    return _signed_cell(accuracy.mean - reference.mean)
 
 
-def _worst(row: Row, panel: Panel) -> TableCell:
+def _worst_cell(row: Row, panel: Panel) -> TableCell:
     if panel.source is None or row.is_source:
         return TableCell("")
     gains = []
@@ -90,9 +90,9 @@ def _worst(row: Row, panel: Panel) -> TableCell:
         return MISSING
     gain, column = min(gains)
     where = "" if len(panel.columns) == 1 else f" ({short_name(column)})"
-    return _signed(gain, where)
+    return _signed_cell(gain, where)
 
 
-def _signed(gain: float, where: str = "") -> TableCell:
+def _signed_cell(gain: float, where: str = "") -> TableCell:
     shown = round(gain, 1) + 0.0  # no minus before a zero
     return TableCell(f"{shown:+.1f}{where}", below=shown < 0)

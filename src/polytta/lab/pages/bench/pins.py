@@ -7,12 +7,12 @@ from typing import Any
 from polytta.lab.bench.record import Record
 
 # Of the stream, or decided: all that is excluded is not among the targets.
-_TOLD_ELSEWHERE = ("seed", "batch_size", "num_classes", "exclude")
+_SAID_ELSEWHERE = ("seed", "batch_size", "num_classes", "exclude")
 
 
 def pinned_facts(records: Iterable[Record]) -> list[str]:
     """One sentence per model, dataset and way to adapt, sorted; nothing that differs between two runs of a cell."""
-    said: dict[str, set[str]] = {
+    facts: dict[str, set[str]] = {
         "models": set(),
         "data": set(),
         "streams": set(),
@@ -22,14 +22,14 @@ def pinned_facts(records: Iterable[Record]) -> list[str]:
     streams: dict[str, set[str]] = {}
     for record in records:
         pins = record.pins
-        said["models"].add(_model(pins["model"]))
-        said["data"].add(f"Data {record.cell.dataset}: {pins.get('data_origin', 'of unknown origin')}")
+        facts["models"].add(_model_fact(pins["model"]))
+        facts["data"].add(f"Data {record.cell.dataset}: {pins.get('data_origin', 'of unknown origin')}")
         streams.setdefault(str(pins["stream"]["scenario"]), set()).add(str(pins["stream"]["sha256"]))
         if pins.get("protocol"):
-            said["protocols"].add(f"Protocol: {pins['protocol']}")
-        said["settings"].add(_settings(record))
-    said["streams"] = {_streams(scenario, hashes) for scenario, hashes in streams.items()}
-    return [fact for part in said.values() for fact in sorted(part)]
+            facts["protocols"].add(f"Protocol: {pins['protocol']}")
+        facts["settings"].add(_settings_fact(record))
+    facts["streams"] = {_streams_fact(scenario, hashes) for scenario, hashes in streams.items()}
+    return [fact for part in facts.values() for fact in sorted(part)]
 
 
 def environments(records: Iterable[Record]) -> dict[str, str]:
@@ -41,24 +41,24 @@ def environments(records: Iterable[Record]) -> dict[str, str]:
     return {name: ", ".join(sorted(values)) for name, values in found.items()}
 
 
-def _model(facts: Mapping[str, Any]) -> str:
-    seen = ", ".join(f"{name} {value}" for name, value in facts.get("preprocessing", {}).items())
-    return f"Model {facts['id']}: weights SHA-256 {facts['weights_sha256']}; images {seen}"
+def _model_fact(model: Mapping[str, Any]) -> str:
+    preprocessing = ", ".join(f"{name} {value}" for name, value in model.get("preprocessing", {}).items())
+    return f"Model {model['id']}: weights SHA-256 {model['weights_sha256']}; images {preprocessing}"
 
 
-def _streams(scenario: str, hashes: set[str]) -> str:
+def _streams_fact(scenario: str, hashes: set[str]) -> str:
     joined = hashlib.sha256("\n".join(sorted(hashes)).encode()).hexdigest()
     return f"Streams {scenario}: {len(hashes)}; SHA-256 over their sorted SHA-256, a line each: {joined}"
 
 
-def _settings(record: Record) -> str:
-    settings = {name: value for name, value in record.pins["settings"].items() if name not in _TOLD_ELSEWHERE}
-    told = {name: _shown(value) for name, value in settings.items()}
-    told["optimizer"] = ", ".join(sorted({_shown(one) for one in settings["optimizer"]}))
-    told["lr"] = ", ".join(f"{rate:.4g}" for rate in settings["lr"])
-    told["targets"] = f"{len(settings['targets'])} layers"
+def _settings_fact(record: Record) -> str:
+    settings = {name: value for name, value in record.pins["settings"].items() if name not in _SAID_ELSEWHERE}
+    shown = {name: _shown(value) for name, value in settings.items()}
+    shown["optimizer"] = ", ".join(sorted({_shown(one) for one in settings["optimizer"]}))
+    shown["lr"] = ", ".join(f"{rate:.4g}" for rate in settings["lr"])
+    shown["targets"] = f"{len(settings['targets'])} layers"
     where = f"{record.cell.variant} on {record.cell.model}, {record.cell.scenario}"
-    return f"Row {where}: " + "; ".join(f"{name} {value}" for name, value in told.items())
+    return f"Row {where}: " + "; ".join(f"{name} {value}" for name, value in shown.items())
 
 
 def _shown(part: Any) -> str:

@@ -75,8 +75,8 @@ def _of_rows(row: Mapping[str, str], cost: Mapping[str, str]) -> Entry:
     if missing:
         raise InputError(f"{TABLE}: it has no column {missing[0]!r}; allowed is the table that `polytta bench` wrote.")
     cell = {name: text for name, text in row.items() if name not in _NOT_OF_THE_CELL}
-    results = {name: _number(row[name]) for name in _RESULT_FIELDS if name in row}
-    times = {name: _number(cost[name]) for name in _TIME_FIELDS if name in cost and name != "started"}
+    results = {name: _parsed(row[name]) for name in _RESULT_FIELDS if name in row}
+    times = {name: _parsed(cost[name]) for name in _TIME_FIELDS if name in cost and name != "started"}
     return Entry(row["key"], _typed(cell), results, times)
 
 
@@ -90,5 +90,5 @@ def _plain(values: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: value for name, value in values.items() if value is None or isinstance(value, int | float)}
 
 
-def _number(text: str) -> float | None:
+def _parsed(text: str) -> float | None:
     return float(text) if text else None

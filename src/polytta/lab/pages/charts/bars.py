@@ -33,7 +33,7 @@ def bars_svg(bars: Sequence[Bar], title: str, description: str, *, signed: bool)
     for tick in axis.ticks:
         x, kind = x_of(tick), "axis" if tick == 0 else "grid"
         parts.append(f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{_number(tick, "g", signed)}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{_formatted(tick, "g", signed)}</text>')
     centre = (x_of(axis.ticks[0]) + x_of(axis.ticks[-1])) / 2
     parts.append(f'<text x="{centre:.1f}" y="{bottom + 34}" text-anchor="middle">{escape(title)}</text>')
     for row, bar in enumerate(bars):
@@ -44,10 +44,10 @@ def bars_svg(bars: Sequence[Bar], title: str, description: str, *, signed: bool)
             start, end = x_of(bar.value - bar.error), x_of(bar.value + bar.error)
             parts.append(f'<line class="whisker" x1="{start:.1f}" x2="{end:.1f}" y1="{y}" y2="{y}"/>')
         parts.append(f'<text class="name" x="0" y="{y + 4}">{escape(bar.name)}</text>')
-        value = _number(bar.value, ".1f", signed)
+        value = _formatted(bar.value, ".1f", signed)
         parts.append(f'<text class="name" x="{WIDTH}" y="{y + 4}" text-anchor="end">{value}</text>')
     return svg_element(parts, WIDTH, bottom + _BOTTOM, description)
 
 
-def _number(value: float, form: str, signed: bool) -> str:
+def _formatted(value: float, form: str, signed: bool) -> str:
     return format(value, f"+{form}" if signed and value else form)

@@ -1,0 +1,59 @@
+"""What is measured is what the tables say; how fast it is, only a GPU can tell."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from polytta.errors import InputError
+from polytta.lab.perf import run
+from polytta.lab.perf.clock import Timing
+from polytta.lab.perf.goals import BUNDLED, GOALS
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> run._Bench:
+    """The bundled model on the CPU, every call made once and none timed."""
+
+    def call_once(call: Callable[[], object]) -> Timing:
+        call()
+        return Timing(2.0, 3.0)
+
+    monkeypatch.setattr(run, "DEVICE", "cpu")
+    monkeypatch.setattr(run, "time_calls", call_once)
+    return run._Bench(BUNDLED, 2, repeats=3)
+
+
+def test_a_step_is_measured_under_its_own_name(bench: run._Bench) -> None:
+    single = bench.step("none", 1, "loop", "fp32")
+    several = bench.step("grad", 3, "folded", "fp32", populations=2, particles_at_once=2)
+    assert (single.model, single.batch, single.variant, single.particles) == (BUNDLED, 2, "none", 1)
+    assert (single.engine, single.precision, single.particles_at_once) == ("loop", "fp32", None)
+    assert (several.engine, several.populations, several.particles_at_once) == ("folded", 2, 2)
+    # Only what is compared with a goal is measured again and again.
+    assert (len(single.milliseconds), len(several.milliseconds)) == (1, 3)
+    # Three passes against five, of two populations of three particles.
+    assert several.flops / single.flops == pytest.approx(2 * 3 * 5 / 3)
+
+
+def test_the_plain_model_and_its_second_derivative(bench: run._Bench) -> None:
+    forward, twice = bench.forward(), bench.second_derivative()
+    assert (forward.variant, twice.variant) == ("forward", "second derivative")
+    assert {m.engine for m in (forward, twice)} == {"eager"}
+    assert twice.flops == 4 * forward.flops > 0
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="measures where there is a CUDA device")
+def test_without_a_gpu_there_is_nothing_to_measure() -> None:
+    with pytest.raises(InputError, match="without a CUDA device"):
+        run.measure_all()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_the_bundled_model_is_measured_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "GOALS", {(BUNDLED, 1): GOALS[BUNDLED, 1]})
+    measurements = run.measure_all(quick=True)
+    assert [m.variant for m in measurements.measured] == ["forward", "reference", "grad"]
+    assert all(0 < time < 1000 for m in measurements.measured for time in m.milliseconds)
+    assert 0 < measurements.roofline(measurements.find(BUNDLED, 1, "grad", 3)) < 1
