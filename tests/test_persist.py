@@ -84,7 +84,9 @@ def test_changes_at_loading_are_applied(adapted: Adapted, tmp_path: Path) -> Non
 
 
 def test_a_state_file_of_the_format_before_goes_on_as_it_would_have() -> None:
-    adapted = polytta.load(VECTORS / "state-1.safetensors", small_model("group"))
+    model = small_model("group")
+    model.load_state_dict(load_file(VECTORS / "state-1-model.safetensors"))
+    adapted = polytta.load(VECTORS / "state-1.safetensors", model)
     assert adapted.settings.method == SAR(entropy_threshold=0.9, reset_below=0.1), "which was called margin then"
     assert adapted.config.layers == ("blocks.0.norm",)
     assert (adapted.totals.steps, adapted.lr_origin) == (3, "lr, one per particle")

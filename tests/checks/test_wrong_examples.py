@@ -21,9 +21,9 @@ from polytta.optim import SGD, Rows, Slots
 class LooksAtOthers(Tent):
     """Selects by other particles' predictions."""
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
-        selection, state = super().select(context, made, state)
-        confident = made.logits.detach().amax(dim=-1)
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
+        selection, state = super().select(context, forward_pass, state)
+        confident = forward_pass.logits.detach().amax(dim=-1)
         return Selection.of(selection.mask & (confident >= confident.mean(dim=0) - 1e-12)), state
 
 
@@ -33,9 +33,9 @@ class RemembersElsewhere(Tent):
 
     seen: ClassVar[list[int]] = []
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
         self.seen.append(1)
-        everything = torch.ones(made.logits.shape[:2], dtype=torch.bool)
+        everything = torch.ones(forward_pass.logits.shape[:2], dtype=torch.bool)
         return Selection.of(everything, weight=torch.full(everything.shape, float(len(self.seen)))), state
 
 
@@ -43,8 +43,8 @@ class RemembersElsewhere(Tent):
 class SharesItsMemory(EATA):
     """Keeps one running prediction for all particles."""
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
-        selection, state = super().select(context, made, state)
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
+        selection, state = super().select(context, forward_pass, state)
         mean = state["mean_probs"]
         return selection, {"mean_probs": mean.mean(dim=0, keepdim=True).expand_as(mean)}
 

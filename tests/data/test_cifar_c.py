@@ -54,7 +54,7 @@ def test_missing_file_names_path_and_expectation(tmp_path):
 
 @pytest.mark.parametrize(("corruption", "severity"), [("rain", 1), ("fog", 6), ("fog", 0)])
 def test_unknown_corruption_or_severity(tmp_path, corruption, severity):
-    with pytest.raises(InputError, match="got .*; allowed are"):
+    with pytest.raises(InputError, match=r"got .*; allowed are"):
         cifar10_c(corruption, severity, root=tmp_path)
 
 

@@ -101,7 +101,7 @@ def test_missing_and_broken_files(tmp_path):
 
 
 def test_unknown_variant_or_split(tmp_path):
-    with pytest.raises(InputError, match="variant: got .*; allowed are deyo, ttab"):
+    with pytest.raises(InputError, match=r"variant: got .*; allowed are deyo, ttab"):
         colored_mnist("irm", root=tmp_path)
-    with pytest.raises(InputError, match="split: got .*; allowed are train, val, test"):
+    with pytest.raises(InputError, match=r"split: got .*; allowed are train, val, test"):
         colored_mnist("ttab", "train1", root=tmp_path)

@@ -12,9 +12,9 @@ from polytta.adapter import Adapted
 from polytta.checks.networks import small_model, small_stream
 from polytta.diversity import KL, SVGD, Diversifier, Grad, Independent
 from polytta.engine.context import BatchContext
-from polytta.engine.step import Step
+from polytta.guard import usable_direction
 from polytta.methods import DeYO, Method, Tent
-from polytta.roles import Context, Pass, Selection, State
+from polytta.roles import Context, Objective, Pass, Selection, State
 
 K = 3
 METHOD = DeYO(entropy_threshold=0.6, plpd_threshold=-0.1)
@@ -36,20 +36,20 @@ def population(kind: str, engine: str = "folded", dtype: torch.dtype = torch.flo
     return adapted
 
 
-def at_work(adapted: Adapted, x: Tensor, **changes: object) -> tuple[Step, BatchContext]:
-    """The step and its context at a batch, some of its parts exchanged."""
+def at_work(adapted: Adapted, x: Tensor, **changes: object) -> BatchContext:
+    """A batch at work, some parts of the step exchanged."""
     step = adapted._session._ready(x)
-    step = dataclasses.replace(step, parts=dataclasses.replace(step.parts, **changes))
-    return step, BatchContext(step.engine, step.parts, adapted.theta, x.unsqueeze(0), torch.tensor(99))
+    parts = dataclasses.replace(step.parts, **changes)
+    return BatchContext(step.engine, parts, adapted.theta, x.unsqueeze(0), torch.tensor(99))
 
 
-def direction(
-    adapted: Adapted, diversifier: Diversifier, x: Tensor, method: Method = METHOD, *, literal: bool = False
-) -> Tensor:
-    step, context = at_work(adapted, x, diversifier=diversifier, method=method, literal=literal)
-    _, descent = step._descend(context, method.learn(context, context.passes(), {}))
-    assert descent is not None
-    return descent.direction
+def direction(adapted: Adapted, diversifier: Diversifier, x: Tensor, method: Method = METHOD) -> Tensor:
+    context = at_work(adapted, x, diversifier=diversifier, method=method)
+    lesson = method.learn(context, context.passes(), {})
+    objective = Objective(
+        context.theta, context.source, lesson.terms, lesson.penalty, context.again, K, 1, context.engine.rounding
+    )
+    return usable_direction(diversifier.direction(objective, objective.losses()), lesson.learners)[0]
 
 
 class Written:
@@ -57,10 +57,12 @@ class Written:
 
     def __init__(self, adapted: Adapted, x: Tensor) -> None:
         self.theta = adapted.theta.detach().requires_grad_()
-        _, context = at_work(adapted, x, diversifier=Grad(solver="exact"))
+        context = at_work(adapted, x, diversifier=Grad(solver="exact"))
         self.selection, _ = METHOD.select(context, context.passes()[0], {})
         self.images = [x.clone().requires_grad_() for _ in range(K)]
-        engine = polytta.particles.LoopEngine(adapted.source_network, adapted.layout, adapted._session.findings, "batch")
+        engine = polytta.particles.LoopEngine(
+            adapted.source_network, adapted.layout, adapted._session.findings, "batch"
+        )
         with torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.MATH]):
             self.logits = [engine.logits(self.theta[k : k + 1], self.images[k].unsqueeze(0))[0] for k in range(K)]
         self.kept = [self.selection.mask[k].nonzero().flatten().tolist() for k in range(K)]
@@ -179,17 +181,23 @@ def test_kl_cannot_run_away() -> None:
 
 
 def test_literal_objective_divides_by_k() -> None:
-    adapted, x = population("group"), small_stream(1, 6, seed=7)[0]
-    scaled = direction(adapted, KL(), x)
-    assert torch.allclose(direction(adapted, KL(), x, literal=True) * K, scaled)
+    moved = []
+    for objective in ("scaled", "literal"):
+        adapted = polytta.adapt(
+            small_model("group"), METHOD, particles=K, diversity=KL(), objective=objective, exclude=None, lr=0.02
+        )
+        adapted(small_stream(1, 6)[0])
+        moved.append(adapted.theta - adapted.source)
+    assert float(moved[0].norm()) > 0
+    assert torch.allclose(moved[1] * K, moved[0])
 
 
 @dataclasses.dataclass(frozen=True)
 class FirstParticleOnly(Tent):
     """Selects every sample for the first particle and none for the others."""
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
-        mask = torch.zeros(made.logits.shape[:2], dtype=torch.bool)
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
+        mask = torch.zeros(forward_pass.logits.shape[:2], dtype=torch.bool)
         mask[0] = True
         return Selection.of(mask), state
 
@@ -214,8 +222,8 @@ def test_a_particle_that_kept_nothing_is_a_fixed_reference() -> None:
 class NotFlat(Method):
     """Learns from every image that is not all of one value."""
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
-        return Selection.of(made.x.detach().flatten(2).std(dim=2) > 0), state
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
+        return Selection.of(forward_pass.x.detach().flatten(2).std(dim=2) > 0), state
 
 
 @pytest.mark.parametrize("solver", ["exact", "fast"])

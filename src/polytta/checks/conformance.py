@@ -195,7 +195,7 @@ def particles_without_interaction_are_alone(case: Case) -> None:
     population = case.make(diversity="none", lr_spread=0.5, shared_noise=True)
     case.run(population)
     for k, rate in enumerate(population.learning_rates.tolist()):
-        alone = case.make(diversity="none", particles=1, lr=rate, optimizer=population.config.optimizers[k])
+        alone = case.make(diversity="none", particles=1, lr=[rate], optimizer=population.config.optimizers[k])
         case.run(alone)
         difference = float((alone.theta[0] - population.theta[k]).abs().max())
         assert difference <= 1e-9, f"particle {k} is {difference:.1e} from the same method run alone"

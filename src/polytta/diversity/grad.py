@@ -82,7 +82,7 @@ class Grad(Diversifier):
         descent = torch.zeros_like(objective.theta)
         repulsion = torch.zeros_like(objective.theta)
         for term in objective.terms:
-            if not any(made.logits.requires_grad for made in term.passes):
+            if not any(one.logits.requires_grad for one in term.passes):
                 continue  # no particle needed anything of it
             own, apart = solve(objective, term)
             descent, repulsion = descent + own, repulsion + apart
@@ -100,7 +100,7 @@ class Grad(Diversifier):
         per_particle = objective.weighted(term).sum(dim=1)
         counts = term.selection.mask.sum(dim=1).clamp(min=1)
         descent = objective.gradient((per_particle / counts).sum(), retain_graph=True)
-        images = [made.x for made in term.passes]
+        images = [one.x for one in term.passes]
         gradients = _side_by_side(torch.autograd.grad(per_particle.sum(), images, create_graph=True))
         omega = self._omega(objective, gradients, term)
         return descent, torch.autograd.grad(omega, objective.theta)[0]
@@ -110,16 +110,16 @@ class Grad(Diversifier):
         mask = term.selection.mask
         per_particle = objective.weighted(term).sum(dim=1)
         retain = objective.penalty is not None
-        images = [made.x for made in term.passes]
+        images = [one.x for one in term.passes]
         base, *slopes = torch.autograd.grad(per_particle.sum(), (objective.theta, *images), retain_graph=retain)
         towards = self._slope(objective, _side_by_side(slopes), term)
         step = _step_size(_side_by_side([one.detach() for one in images]), towards, objective.rounding)
         shifted = [
-            objective.again(made, torch.addcmul(made.x.detach(), step, part), mask)
-            for made, part in zip(term.passes, towards.unbind(dim=2), strict=True)
+            objective.again(one, torch.addcmul(one.x.detach(), step, part), mask)
+            for one, part in zip(term.passes, towards.unbind(dim=2), strict=True)
         ]
         counts = mask.sum(dim=1, keepdim=True).clamp(min=1)
-        if not any(made.logits.requires_grad for made in shifted):  # no particle kept anything of this term
+        if not any(one.logits.requires_grad for one in shifted):  # no particle kept anything of this term
             return base / counts, torch.zeros_like(base)
         moved = objective.gradient(objective.weighted(term, shifted).sum())
         epsilon = step.reshape(-1, 1)

@@ -57,7 +57,7 @@ class BatchContext:
 
     def prediction(self, passes: Sequence[Pass]) -> Tensor:
         """(G·K, B, C) logits that the answer is made from."""
-        return self.parts.views.combine([made.logits.detach() for made in passes])
+        return self.parts.views.combine([one.logits.detach() for one in passes])
 
     def forward(
         self,

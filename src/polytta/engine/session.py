@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from polytta.aggregate import evidence
 from polytta.engine.parts import Parts
-from polytta.engine.stream_start import StreamStart
 from polytta.engine.state import PopulationState
 from polytta.engine.step import Step, StepResult
+from polytta.engine.stream_start import StreamStart
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
 from polytta.network.copies import share_structure
@@ -119,9 +119,9 @@ class Session:
         with torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
             admitted = self._admitted(x)
             if self._recorded is not None and self._knows_stream:
-                made = self._recorded(self.state, self._by_population(admitted))
-                if made is not None:
-                    return self._finish(Screened(admitted), made)
+                result = self._recorded(self.state, self._by_population(admitted))
+                if result is not None:
+                    return self._finish(Screened(admitted), result)
             batch = screen(admitted, self._grouped)
             images = batch.good
             if not images.shape[0]:
@@ -179,31 +179,33 @@ class Session:
         """(G·B, ...) to (G, B, ...)."""
         return x.unflatten(0, (self.populations, -1))
 
-    def _finish(self, batch: Screened, made: StepResult | None) -> Tensor:
+    def _finish(self, batch: Screened, result: StepResult | None) -> Tensor:
         """Takes over the new state, writes the step down, and answers."""
-        self.state = replace(self.state, step=self.state.step + 1) if made is None else made.state
+        self.state = replace(self.state, step=self.state.step + 1) if result is None else result.state
         self.steps += 1
-        answer = self._answer(batch, made)
+        answer = self._answer(batch, result)
         # A replayed step writes the next one over its parameters.
         theta = self.state.theta.clone() if self._recorded is not None else self.state.theta
         samples = batch.x.shape[0] // self.populations
-        numbers, logits, measures = (None, None, {}) if made is None else (made.numbers, made.logits, made.measures)
+        numbers, logits, measures = (
+            (None, None, {}) if result is None else (result.numbers, result.logits, result.measures)
+        )
         self.ledger.note(StepEntry(self.steps, samples, batch.rejected, numbers, logits, theta, self.source, measures))
         if self.steps >= self._identical.due:
             taken = self.ledger.totals.stepped
             self._identical.look(self.steps, self._by_population(self.state.theta), self.source, taken)
         return answer
 
-    def _answer(self, batch: Screened, made: StepResult | None) -> Tensor:
+    def _answer(self, batch: Screened, result: StepResult | None) -> Tensor:
         """(B, C) log-probabilities: the population's for usable images, the source model's for the others."""
         if batch.usable is None:
-            assert made is not None
-            return made.answer[0] if not self._grouped else made.answer
+            assert result is not None
+            return result.answer[0] if not self._grouped else result.answer
         own = self.source_logits(batch.x[~batch.usable]).log_softmax(dim=-1)
         answer = own.new_empty(batch.x.shape[0], own.shape[1])
         answer[~batch.usable] = own
-        if made is not None:
-            answer[batch.usable] = made.answer[0].to(own.dtype)
+        if result is not None:
+            answer[batch.usable] = result.answer[0].to(own.dtype)
         return answer
 
     # ------------------------------------------------------------------ getting ready

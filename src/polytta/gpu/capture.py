@@ -55,8 +55,8 @@ class CapturedSteps:
     def __call__(self, state: PopulationState, x: Tensor) -> StepResult | None:
         """One step; None if the batch holds values nothing should be learnt from, which leave the state as it was."""
         usable = _AllInRange(x)
-        made = self._replayed(state, x)
-        return made if usable.wait() else None
+        result = self._replayed(state, x)
+        return result if usable.wait() else None
 
     def _replayed(self, state: PopulationState, x: Tensor) -> StepResult:
         """The state handed back is the fixed buffers themselves, to be handed in again."""
@@ -76,9 +76,9 @@ class CapturedSteps:
         recording = self._recordings[key]
         recording.x.copy_(x)
         recording.graph.replay()
-        made = recording.result
-        measures = {name: value.clone() for name, value in made.measures.items()}
-        return StepResult(made.answer.clone(), made.logits.clone(), made.numbers.clone(), measures, fixed)
+        result = recording.result
+        measures = {name: value.clone() for name, value in result.measures.items()}
+        return StepResult(result.answer.clone(), result.logits.clone(), result.numbers.clone(), measures, fixed)
 
     def _take(self, state: PopulationState) -> PopulationState:
         """The fixed buffers, with whatever was changed outside: a reset, a loaded state, another batch's eager step."""

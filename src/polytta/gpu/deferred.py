@@ -51,17 +51,17 @@ class DeferredOutput(Tensor):
     @staticmethod
     def __new__(cls, x: Tensor, compute: Compute, branch: Tensor | None = None) -> "DeferredOutput":
         """A tensor without memory."""
-        made: DeferredOutput = Tensor._make_wrapper_subclass(
+        output: DeferredOutput = Tensor._make_wrapper_subclass(
             cls, x.shape, strides=x.stride(), dtype=x.dtype, device=x.device
         )
-        made._compute = compute
-        made._inputs = ((x, _version(x)),)
-        made._branch = None
-        made._value = None
-        made._learns = torch.is_grad_enabled()
+        output._compute = compute
+        output._inputs = ((x, _version(x)),)
+        output._branch = None
+        output._value = None
+        output._learns = torch.is_grad_enabled()
         if branch is not None:
-            made._join(branch)
-        return made
+            output._join(branch)
+        return output
 
     def __repr__(self, **_options: object) -> str:  # type: ignore[override]
         """Without computing."""
@@ -164,7 +164,7 @@ def deferrable_norms(network: nn.Module, norms: tuple[str, ...], sample: Tensor)
     except Exception:  # whatever a model may do with a tensor that has no memory, or that wants a gradient
         return frozenset()
     same = all(bool((a - b).norm() <= 0.01 * b.norm()) for a, b in zip(got, expected, strict=True))
-    once = [name for name, made in calls.items() if made and all(computed == [True] for computed in made)]
+    once = [name for name, runs in calls.items() if runs and all(computed == [True] for computed in runs)]
     return frozenset(once) if same else frozenset()
 
 

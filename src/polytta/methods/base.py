@@ -41,7 +41,7 @@ class Method(ABC):
         """State before the first batch: named tensors whose first dimension is K."""
         return {}
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
         """Which samples each particle learns from, given its predictions."""
         raise NotImplementedError(f"{type(self).__name__} writes neither select nor learn")
 
@@ -56,9 +56,9 @@ class Method(ABC):
         """What to learn from one pass per view of the batch: by default the selected samples of each view."""
         penalty = self.penalty(context, passes[0].theta)
         terms = []
-        for made in passes:
-            selection, state = self.select(context, made, state)
-            terms.append(Term((made,), selection, of_one_pass(self.sample_losses)))
+        for forward_pass in passes:
+            selection, state = self.select(context, forward_pass, state)
+            terms.append(Term((forward_pass,), selection, of_one_pass(self.sample_losses)))
         return Lesson(terms, state, penalty)
 
 

@@ -60,13 +60,15 @@ class DeYO(Method):
                 f"method: got DeYO(shuffle={self.shuffle!r}); allowed are {sorted(SHUFFLES)} or a callable."
             )
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
         """Confident first, then shape-dependent."""
-        entropies = entropy(made.logits.detach())
+        logits = forward_pass.logits.detach()
+        entropies = entropy(logits)
         confident = entropies < self.entropy_threshold * context.log_classes
-        shuffled = context.forward(made, x=self._shuffled(made.x.detach(), context.noise(made.view)), where=confident)
-        label = made.logits.detach().argmax(dim=-1, keepdim=True)
-        before = made.logits.detach().softmax(dim=-1).gather(-1, label).squeeze(-1)
+        images = self._shuffled(forward_pass.x.detach(), context.noise(forward_pass.view))
+        shuffled = context.forward(forward_pass, x=images, where=confident)
+        label = logits.argmax(dim=-1, keepdim=True)
+        before = logits.softmax(dim=-1).gather(-1, label).squeeze(-1)
         after = shuffled.logits.softmax(dim=-1).gather(-1, label).squeeze(-1)
         plpd = before - after
         kept = confident & (plpd > self.plpd_threshold)

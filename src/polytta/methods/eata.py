@@ -59,10 +59,10 @@ class EATA(Method):
         """No running prediction yet, which a row of zeros says."""
         return {"mean_probs": start.theta.new_zeros(start.particles, start.num_classes)}
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
         """Reliable samples that differ from what was seen so far."""
-        probs = made.logits.detach().softmax(dim=-1)
-        entropies = entropy(made.logits.detach())
+        probs = forward_pass.logits.detach().softmax(dim=-1)
+        entropies = entropy(forward_pass.logits.detach())
         threshold = self.entropy_threshold * context.log_classes
         reliable = entropies < threshold
         running = state["mean_probs"].to(probs.dtype)

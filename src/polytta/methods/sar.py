@@ -68,9 +68,9 @@ class SAR(Method):
         """No moving average yet, which NaN says."""
         return {"entropy_average": torch.full_like(start.theta[:, 0], torch.nan)}
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
         """Reliable samples."""
-        return Selection.of(entropy(made.logits.detach()) < self.entropy_threshold * context.log_classes), state
+        return Selection.of(entropy(forward_pass.logits.detach()) < self.entropy_threshold * context.log_classes), state
 
     def learn(self, context: Context, passes: Sequence[Pass], state: State) -> Lesson:
         """The reliable samples, to be learnt from at the perturbed point that they lead to."""

@@ -19,6 +19,6 @@ class Tent(Method):
     name: ClassVar[str] = "tent"
     filters: ClassVar[tuple[str, ...]] = ("all",)
 
-    def select(self, context: Context, made: Pass, state: State) -> tuple[Selection, State]:
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
         """Every sample, at weight 1."""
-        return Selection.everything(made), state
+        return Selection.everything(forward_pass), state

@@ -74,18 +74,18 @@ class Registry(Mapping[str, type[P]], Generic[P]):
             presets: {name: settings} for parts given by name; settings given beside the name win.
         """
         if isinstance(spec, self.kind):
-            made = spec
+            part = spec
         elif inspect.isclass(spec) and issubclass(spec, self.kind):
-            made = spec()
+            part = spec()
         elif isinstance(spec, str):
-            made = self._made(spec, (presets or {}).get(spec, {}))
+            part = self._make(spec, (presets or {}).get(spec, {}))
         elif isinstance(spec, Mapping) and isinstance(spec.get("name"), str):
             given = {key: value for key, value in spec.items() if key != "name"}
-            made = self._made(spec["name"], {**(presets or {}).get(spec["name"], {}), **given})
+            part = self._make(spec["name"], {**(presets or {}).get(spec["name"], {}), **given})
         else:
             raise ConfigError(f"{self.argument}: got {spec!r}; allowed {self._allowed}.")
-        made.validate()
-        return made
+        part.validate()
+        return part
 
     def name_of(self, part: P) -> str:
         """The name that brings a part's class back: its own, or ``module:Class``."""
@@ -99,7 +99,7 @@ class Registry(Mapping[str, type[P]], Generic[P]):
             described.update({f.name: plain_value(getattr(part, f.name)) for f in dataclasses.fields(part)})
         return described
 
-    def _made(self, name: str, settings: Mapping[str, Any]) -> P:
+    def _make(self, name: str, settings: Mapping[str, Any]) -> P:
         found = self._class(name)
         lost = [key for key, value in settings.items() if isinstance(value, Mapping) and NOT_STORED in value]
         if lost:

@@ -218,7 +218,7 @@ def test_processes_write_what_one_process_writes(tmp_path, folder):
 
 def test_other_settings_are_refused(tmp_path, small_images, labels):
     root = write_cifar_c(small_images, labels, tmp_path / "out", types=["contrast"], seed=1, **QUIET)
-    with pytest.raises(InputError, match="^destination: got .*, written with seed=1, for seed=2; allowed "):
+    with pytest.raises(InputError, match=r"^destination: got .*, written with seed=1, for seed=2; allowed "):
         write_cifar_c(small_images, labels, root, types=["contrast"], seed=2, **QUIET)
     with pytest.raises(InputError, match="written with source_sha256="):
         write_cifar_c(small_images[::-1], labels, root, types=["contrast"], seed=1, **QUIET)
@@ -232,14 +232,14 @@ def test_foreign_folder_is_refused(tmp_path, small_images, labels):
 
 def test_wrong_arguments_write_nothing(tmp_path, small_images, labels):
     root = tmp_path / "out"
-    with pytest.raises(InputError, match="types: got .*rain"):
+    with pytest.raises(InputError, match=r"types: got .*rain"):
         write_cifar_c(small_images, labels, root, types=["rain"], **QUIET)
-    with pytest.raises(InputError, match="labels: got .* allowed is one per image"):
+    with pytest.raises(InputError, match=r"labels: got .* allowed is one per image"):
         write_cifar_c(small_images, labels[1:], root, types=TYPES, **QUIET)
     with pytest.raises(InputError, match="images: got float64"):
         write_cifar_c(small_images / 255, labels, root, types=TYPES, **QUIET)
     with pytest.raises(InputError, match=r"severities: got \[6\]"):
         write_imagenet_c(tmp_path, root, severities=[6], **QUIET)
-    with pytest.raises(InputError, match="source: got .* without images"):
+    with pytest.raises(InputError, match=r"source: got .* without images"):
         write_imagenet_c(tmp_path, root, **QUIET)
     assert not root.exists()
