@@ -55,7 +55,7 @@ def test_parts_a_file_cannot_hold_are_asked_for(tmp_path: Path) -> None:
     method = DeYO(shuffle=lambda x, noise: x.flip(-1))
     adapted = polytta.adapt(small_model("group"), method, lr=0.01)
     adapted.save(tmp_path / "state")
-    with pytest.raises(StateError, match=r"'shuffle' of 'deyo' is not stored.*pass method="):
+    with pytest.raises(StateError, match=r"'deyo' whose 'shuffle' is not stored.*allowed is method="):
         polytta.load(tmp_path / "state", small_model("group"))
     assert polytta.load(tmp_path / "state", small_model("group"), method=method).config.method == method
 

@@ -74,12 +74,16 @@ def read(path: Path) -> Stored:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        raise StateError(f"path: got {str(path)!r}, which is not a readable state file ({error}).") from error
+        raise StateError(
+            f"path: got {str(path)!r}, not a readable state file ({error}); allowed is one written by Adapted.save."
+        ) from error
     if metadata.get("format") not in (FORMAT, OLDER_FORMAT):
         found = metadata.get("format", "no format mark")
         raise StateError(f"path: got {str(path)!r} in {found!r}; allowed are {FORMAT!r} and {OLDER_FORMAT!r}.")
     if metadata.get("digest") != _digest(tensors, metadata.get("header", "")):
-        raise StateError(f"path: got {str(path)!r}, which is damaged: its contents do not match its digest.")
+        raise StateError(
+            f"path: got {str(path)!r}, which is damaged: its contents do not match its digest; allowed is a whole one."
+        )
     header = json.loads(metadata["header"])
     try:
         if metadata["format"] == OLDER_FORMAT:
@@ -88,7 +92,9 @@ def read(path: Path) -> Stored:
             settings, origin = from_plain(header["settings"]), header["lr_origin"]
         return Stored(tensors, settings, origin, header["source"], Totals.from_plain(header["totals"]))
     except (KeyError, TypeError) as error:
-        raise StateError(f"path: got {str(path)!r}, whose settings are incomplete ({error}).") from error
+        raise StateError(
+            f"path: got {str(path)!r}, whose settings are incomplete ({error}); allowed are all."
+        ) from error
 
 
 def named_state(state: PopulationState) -> dict[str, Tensor]:

@@ -153,5 +153,5 @@ def test_a_method_for_the_interface_of_before_is_refused() -> None:
         def update(self, context: Context, state: State) -> None:
             """What methods wrote once."""
 
-    with pytest.raises(ConfigError, match=r"Old writes update\(context, state\), which is not called any more"):
+    with pytest.raises(ConfigError, match=r"got Old with update\(context, state\), which is not called any more"):
         polytta.adapt(small_model("group"), Old())

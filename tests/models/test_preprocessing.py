@@ -45,7 +45,7 @@ def test_protocols():
     sar = under_protocol(HALF, "sar2023", imagenet_model=True)
     assert sar.mean == IMAGENET_MEAN
     assert sar.protocol == "sar2023"
-    with pytest.raises(InputError, match="defined for the ImageNet classifiers"):
+    with pytest.raises(InputError, match="allowed for ImageNet classifiers"):
         under_protocol(HALF, "sar2023", imagenet_model=False)
-    with pytest.raises(InputError, match="`normalisation` may only be one of correct, sar2023"):
+    with pytest.raises(InputError, match="allowed are correct and sar2023"):
         under_protocol(HALF, "imagenet", imagenet_model=True)

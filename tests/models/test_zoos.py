@@ -28,7 +28,7 @@ def needs(name):
     ],
 )
 def test_without_weights_the_file_to_supply_is_named(model_id, file):
-    with pytest.raises(DataError, match=f"{model_id} needs its weights: get {file}"):
+    with pytest.raises(DataError, match=f"weights: got none for {model_id}; allowed is {file}"):
         create(model_id)
 
 
@@ -72,9 +72,9 @@ def test_declared_operators_are_only_a_cpu_matter():
 
 @needs("timm")
 def test_timm_unknown_names(tmp_path):
-    with pytest.raises(InputError, match="timm knows no model 'resnet51'"):
+    with pytest.raises(InputError, match="got timm/resnet51"):
         create("timm/resnet51")
-    with pytest.raises(InputError, match="not the tag"):
+    with pytest.raises(InputError, match="allowed are the tags"):
         create("timm/resnet18.no_such_tag", weights=tmp_path)
 
 
@@ -86,9 +86,9 @@ def test_torchvision(tmp_path):
     assert model.num_classes == 2
     assert (model.preprocessing.mean, model.preprocessing.std) == (IMAGENET_MEAN, IMAGENET_STD)
     assert (model.preprocessing.size, model.preprocessing.resize) == (224, 256)
-    with pytest.raises(InputError, match=r"fc\.weight has shape \(2, 512\), expected \(1000, 512\)|fc\.bias"):
+    with pytest.raises(InputError, match=r"fc\.weight has shape \(2, 512\); allowed is \(1000, 512\)|fc\.bias"):
         create("torchvision/resnet18", weights=tmp_path / "w.pth")
-    with pytest.raises(InputError, match="torchvision knows no classifier 'resnet51'"):
+    with pytest.raises(InputError, match="got torchvision/resnet51"):
         create("torchvision/resnet51")
 
 
@@ -117,18 +117,18 @@ def test_open_clip_is_a_zero_shot_classifier(tmp_path, monkeypatch):
     expected = small.logit_scale.exp() * image @ model.module.class_features.T
     assert torch.allclose(logits, expected, atol=1e-5)
     assert not any(name.startswith(("transformer", "token")) for name in model.module.state_dict())
-    with pytest.raises(InputError, match="give the class names"):
+    with pytest.raises(InputError, match="classes: got none"):
         create(model_id, weights=given["weights"])
-    with pytest.raises(InputError, match="`templates`"):
+    with pytest.raises(InputError, match="templates: got"):
         create(model_id, **given, templates=("a photo",))
 
 
 @needs("open_clip")
 def test_open_clip_unknown_tag():
-    with pytest.raises(InputError, match="open_clip knows no 'ViT-B-32' with 'nothing'"):
+    with pytest.raises(InputError, match="got 'ViT-B-32' with 'nothing'"):
         create("open_clip/ViT-B-32/nothing")
 
 
 def test_zoo_that_is_not_installed():
-    with pytest.raises(InputError, match=r"needs no_such_zoo: pip install 'polytta\[zoo\]'"):
+    with pytest.raises(InputError, match=r"needs no_such_zoo; allowed with pip install 'polytta\[zoo\]'"):
         import_zoo("no_such_zoo")

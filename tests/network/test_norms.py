@@ -63,7 +63,7 @@ def test_unknown_norms_are_refused_by_name(layer: nn.Module) -> None:
     assert is_norm(layer)
     model = nn.Sequential(nn.Linear(6, 6), layer, nn.Linear(6, 3)).double()
     adapted = polytta.adapt(model, "tent", exclude=None, lr=0.1)
-    with pytest.raises(ModelError, match=r"norm layer '1' of class .* computes something unknown.*exclude='1'"):
+    with pytest.raises(ModelError, match=r"norm layer '1' of class .* which computes something unknown.*exclude='1'"):
         adapted(torch.randn(4, 6, dtype=torch.float64))
 
 
@@ -171,9 +171,9 @@ def tied() -> nn.Module:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (HeldInAList(), "'first' is called in a way that its replacement does not see"),
-        (CalledByName(), "'norm' is called with 0 positional and 1 named arguments"),
-        (tied(), "'0' and '2' share one parameter"),
+        (HeldInAList(), "'first' called in a way that its replacement does not see"),
+        (CalledByName(), "'norm' called with 0 positional and 1 named arguments"),
+        (tied(), "'0' and '2' with one parameter"),
     ],
 )
 def test_layers_that_would_be_missed_are_refused(model: nn.Module, message: str) -> None:

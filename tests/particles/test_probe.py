@@ -42,8 +42,8 @@ class Unused(nn.Module):
     ("model", "message"),
     [
         (Mixing(), "mix or change order before norm layer 'norm'"),
-        (Prompted(), "'norm' is applied to a tensor without one batch dimension"),
-        (Unused(), "'norm' is never called"),
+        (Prompted(), "'norm' applied to a tensor without one batch dimension"),
+        (Unused(), "'norm', which forward never calls"),
     ],
 )
 def test_models_that_cannot_be_folded_are_refused(model: nn.Module, message: str) -> None:

@@ -86,7 +86,7 @@ def test_a_state_file_holds_named_lenses_only(tmp_path: Path) -> None:
     assert polytta.load(tmp_path / "named", model).config.lenses == LENSES["optics"]
     own = polytta.adapt(model, Tent(), lenses=[unchanged, torch.neg], **ARGUMENTS)
     own.save(tmp_path / "own")
-    with pytest.raises(StateError, match=r"pass lenses= to polytta\.load"):
+    with pytest.raises(StateError, match=r"allowed is lenses= in polytta\.load"):
         polytta.load(tmp_path / "own", model)
     assert polytta.load(tmp_path / "own", model, lenses=[unchanged, torch.neg]).config.lenses.transforms[1] is torch.neg
 

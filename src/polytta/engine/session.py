@@ -218,7 +218,7 @@ class Session:
             findings = engine_class.examine(self.network, x[:1], config.layers)
             known = self.state.num_classes
             if known and known != findings.num_classes:
-                raise ModelError(f"num_classes: got {known}, but the model has {findings.num_classes} outputs.")
+                raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
             precision, at_once = config.settings.precision, config.settings.particles_at_once
             engine = engine_class(self.network, self.layout, findings, config.statistics, precision, at_once)
             self.findings = findings

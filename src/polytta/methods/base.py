@@ -66,6 +66,6 @@ def require_methods_of_today(method: Method) -> None:
     """Refuses a method written for an interface that is gone, whose code would never be called."""
     if hasattr(method, "update"):
         raise ConfigError(
-            f"method: {type(method).__name__} writes update(context, state), which is not called any more; allowed are "
-            "select and learn (see CONTRIBUTING.md)."
+            f"method: got {type(method).__name__} with update(context, state), which is not called any more; "
+            "allowed are select and learn (see CONTRIBUTING.md)."
         )

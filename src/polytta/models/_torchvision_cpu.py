@@ -33,7 +33,7 @@ def import_zoo(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name not in (name, "torchvision"):
             raise
-        raise InputError(f"This model needs {error.name}: pip install 'polytta[zoo]'.") from error
+        raise InputError(f"model: got one that needs {error.name}; allowed with pip install 'polytta[zoo]'.") from error
 
 
 def _import_torchvision() -> None:

@@ -50,6 +50,6 @@ def create(
     elif ":" in model_id and not slash:
         model = from_module(model_id, weights)
     else:
-        raise InputError(f"Expected `model_id` to be one of {FORMS}, got {model_id!r}.")
+        raise InputError(f"model: got {model_id!r}; allowed are {FORMS}.")
     own = under_protocol(model.preprocessing, normalisation, imagenet_model=source in IMAGENET_ZOOS)
     return replace(model, preprocessing=own)

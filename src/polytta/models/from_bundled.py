@@ -29,7 +29,7 @@ def bundled_records() -> dict[str, dict[str, Any]]:
 def from_bundled(name: str, weights: WeightsPath | None, num_classes: int | None) -> SourceModel:
     """Build a bundled network with the shipped weights, or with others of the same shape."""
     if name not in BUNDLED:
-        raise InputError(f"Expected bundled/ to be followed by one of {', '.join(BUNDLED)}, got {name!r}.")
+        raise InputError(f"model: got 'bundled/{name}'; allowed after bundled/ are {', '.join(BUNDLED)}.")
     spec = BUNDLED[name]
     module = spec.build(num_classes or spec.num_classes)
     digest = load_weights(module, weights) if weights is not None else _load_shipped(name, module)
@@ -40,9 +40,11 @@ def from_bundled(name: str, weights: WeightsPath | None, num_classes: int | None
 def _load_shipped(name: str, module: Any) -> str:
     record = bundled_records().get(name)
     if record is None or not ASSETS.joinpath(record["file"]).is_file():
-        raise DataError(f"{ASSETS.joinpath(name)}.safetensors is missing; scripts/train_sources.py makes it.")
+        raise DataError(
+            f"model: got no {name}.safetensors among the assets; allowed is what scripts/train_sources.py makes."
+        )
     with as_file(ASSETS.joinpath(record["file"])) as file:
         digest = load_weights(module, file)
         if digest != record["sha256"]:
-            raise DataError(f"{file} has SHA-256 {digest}; assets.json expects {record['sha256']}.")
+            raise DataError(f"{file}: got SHA-256 {digest}; allowed is {record['sha256']}.")
     return digest

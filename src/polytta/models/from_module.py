@@ -27,9 +27,11 @@ def from_module(model_id: str, weights: WeightsPath | None) -> SourceModel:
     except ModuleNotFoundError as error:
         if error.name != module_name:
             raise
-        raise InputError(f"There is no module {module_name!r} to import for {model_id!r}.") from error
+        raise InputError(
+            f"model: got {model_id!r}; allowed are modules that can be imported, and {module_name!r} cannot."
+        ) from error
     except AttributeError as error:
-        raise InputError(f"The module {module_name!r} has no function {function!r}.") from error
+        raise InputError(f"model: got {model_id!r}; allowed is a function that {module_name!r} has.") from error
     built = build()
     record = built if isinstance(built, SourceModel) else _record(model_id, built)
     digest = load_weights(record.module, weights) if weights is not None else hash_parameters(record.module)
@@ -41,7 +43,8 @@ def _record(model_id: str, built: object) -> SourceModel:
     config = getattr(built, "pretrained_cfg", None)
     if not isinstance(built, nn.Module) or not isinstance(config, dict) or any(k not in config for k in NEEDED):
         raise InputError(
-            f"{model_id} must return a SourceModel, or a torch module whose `pretrained_cfg` holds {', '.join(NEEDED)}."
+            f"model: got {type(built).__name__} from {model_id}; allowed is a SourceModel, or a torch module whose "
+            f"`pretrained_cfg` holds {', '.join(NEEDED)}."
         )
     size = int(config["input_size"][-1])
     preprocessing = Preprocessing(

@@ -49,14 +49,18 @@ def from_open_clip(
     architecture, _, tag = name.partition("/")
     config = open_clip.get_pretrained_cfg(architecture, tag)
     if not config:
-        raise InputError(f"open_clip knows no {architecture!r} with {tag!r}; open_clip.list_pretrained() lists them.")
+        raise InputError(
+            f"model: got {architecture!r} with {tag!r}; allowed is what open_clip.list_pretrained() lists."
+        )
     if weights is None:
         where = f"Hugging Face repository {config['hf_hub'].rstrip('/')}" if config.get("hf_hub") else config["url"]
         raise missing_weights(f"open_clip/{name}", "open_clip_model.safetensors", where)
     if not classes:
-        raise InputError(f"open_clip/{name} classifies by names: give the class names as `classes`.")
+        raise InputError(f"classes: got none for open_clip/{name}; allowed are the names it is to tell apart.")
     if not templates or not all("{}" in template for template in templates):
-        raise InputError("Expected `templates` to be sentences with {} in the place of the class name.")
+        raise InputError(
+            f"templates: got {templates!r}; allowed are sentences with {{}} in the place of the class name."
+        )
     quick = bool(config.get("quick_gelu", False))
     clip = open_clip.create_model(architecture, pretrained=None, force_quick_gelu=quick)
     digest = load_weights(clip, weights)

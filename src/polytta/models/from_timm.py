@@ -14,14 +14,14 @@ def from_timm(name: str, weights: WeightsPath | None, num_classes: int | None) -
     timm = import_zoo("timm")
     architecture = name.partition(".")[0]
     if not timm.is_model(architecture):
-        raise InputError(f"timm knows no model {architecture!r}; timm.list_models() lists what it knows.")
+        raise InputError(f"model: got timm/{architecture}; allowed is what timm.list_models() lists.")
     if weights is None:
         raise missing_weights(f"timm/{name}", "model.safetensors", f"Hugging Face repository timm/{name}")
     options = {} if num_classes is None else {"num_classes": num_classes}
     try:
         module = timm.create_model(name, pretrained=False, **options)
     except RuntimeError as error:
-        raise InputError(f"timm knows {architecture}, but not the tag in timm/{name}.") from error
+        raise InputError(f"model: got timm/{name}; allowed are the tags that timm knows of {architecture}.") from error
     digest = load_weights(module, weights)
     config = timm.data.resolve_model_data_config(module)
     size = int(config["input_size"][-1])

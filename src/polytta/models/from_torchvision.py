@@ -16,7 +16,9 @@ def from_torchvision(name: str, weights: WeightsPath | None, num_classes: int | 
     """Build a torchvision model and load its weights from a file."""
     zoo = import_zoo("torchvision").models
     if name not in zoo.list_models(module=zoo):
-        raise InputError(f"torchvision knows no classifier {name!r}; torchvision.models.list_models() lists them.")
+        raise InputError(
+            f"model: got torchvision/{name}; allowed are classifiers that torchvision.models.list_models() lists."
+        )
     first = next(iter(zoo.get_model_weights(name)))
     if weights is None:
         file = first.url.rpartition("/")[2]

@@ -55,7 +55,7 @@ class Preprocessing:
 
     def _fitted(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-            raise InputError(f"Expected images to be uint8 (height, width, 3), got {image.dtype} {image.shape}.")
+            raise InputError(f"images: got {image.dtype} {image.shape}; allowed are uint8 (height, width, 3).")
         height, width, _ = image.shape
         if height == width == self.size:
             return image
@@ -84,9 +84,9 @@ def under_protocol(own: Preprocessing, protocol: str, imagenet_model: bool) -> P
     if protocol == "correct":
         return own
     if protocol != "sar2023":
-        raise InputError(f"`normalisation` may only be one of correct, sar2023, got {protocol!r}.")
+        raise InputError(f"normalisation: got {protocol!r}; allowed are correct and sar2023.")
     if not imagenet_model:
-        raise InputError("The normalisation sar2023 is defined for the ImageNet classifiers of timm and torchvision.")
+        raise InputError("normalisation: got sar2023; allowed for ImageNet classifiers of timm and torchvision alone.")
     return replace(own, mean=IMAGENET_MEAN, std=IMAGENET_STD, protocol="sar2023")
 
 

@@ -31,12 +31,13 @@ def load_weights(module: nn.Module, path: WeightsPath) -> str:
     if missing or unknown:
         first = f"lacks {missing[0]}" if missing else f"has the unknown {unknown[0]}"
         raise InputError(
-            f"{file} does not fit the model: it {first} ({len(missing)} names missing, {len(unknown)} unknown)."
+            f"weights: got {file}, which {first} ({len(missing)} names missing, {len(unknown)} unknown); "
+            "allowed are those of the model."
         )
     for name, tensor in state.items():
         if tensor.shape != own[name].shape:
             found, expected = tuple(tensor.shape), tuple(own[name].shape)
-            raise InputError(f"{file} does not fit the model: {name} has shape {found}, expected {expected}.")
+            raise InputError(f"weights: got {file}, where {name} has shape {found}; allowed is {expected}.")
     module.load_state_dict(state, strict=False)
     return sha256_of(file)
 
@@ -44,20 +45,20 @@ def load_weights(module: nn.Module, path: WeightsPath) -> str:
 def read_state(file: Path) -> dict[str, Tensor]:
     """Read named tensors; the wrappers and prefixes that training scripts add are taken off."""
     if not file.is_file():
-        raise DataError(f"{file} is missing; expected a weights file there.")
+        raise DataError(f"weights: got {file}, which is missing; allowed is a file of weights.")
     try:
         if file.suffix == ".safetensors":
             return load_file(file)
         loaded = torch.load(file, map_location="cpu", weights_only=True)
     except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         raise InputError(
-            f"{file} is not a weights file that loads safely; expected safetensors, or a torch file of tensors only."
+            f"weights: got {file}, which does not load safely; allowed are safetensors, or a torch file of tensors."
         ) from error
     for key in WRAPPERS:
         if isinstance(loaded, dict) and isinstance(loaded.get(key), dict):
             loaded = loaded[key]
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        raise InputError(f"{file} holds no named tensors; expected a state dict.")
+        raise InputError(f"weights: got {file}, which holds no named tensors; allowed is a state dict.")
     return {name.removeprefix("module."): tensor for name, tensor in loaded.items()}
 
 
@@ -72,4 +73,4 @@ def sha256_of(file: Path) -> str:
 
 def missing_weights(model_id: str, file: str, where: str) -> DataError:
     """Build the error for a zoo model asked for without its weights: nothing is downloaded."""
-    return DataError(f"{model_id} needs its weights: get {file} ({where}) and give its path as `weights`.")
+    return DataError(f"weights: got none for {model_id}; allowed is {file} ({where}), as `weights` or {model_id}=FILE.")

@@ -29,7 +29,7 @@ def share_structure(model: nn.Module) -> nn.Module:
             shared: nn.Module = copy.deepcopy(model, memo)
         except Exception as error:
             raise ModelError(
-                f"model: its module tree cannot be copied ({type(error).__name__}: {error}); "
+                f"model: got a module tree that cannot be copied ({type(error).__name__}: {error}); "
                 "allowed are modules that copy.deepcopy accepts."
             ) from error
     return shared.eval()
@@ -47,7 +47,7 @@ def use_batch_statistics(network: nn.Module) -> None:
 def unwrap(model: nn.Module) -> nn.Module:
     """Looks through wrappers that only change how a module is run (compiled, data parallel)."""
     if isinstance(model, torch.jit.ScriptModule):
-        raise ModelError("model: got a TorchScript module, whose layers cannot be replaced; pass the nn.Module.")
+        raise ModelError("model: got a TorchScript module, whose layers cannot be replaced; allowed is the nn.Module.")
     inner = getattr(model, "_orig_mod", None)
     if isinstance(inner, nn.Module):
         return unwrap(inner)

@@ -47,8 +47,8 @@ class Layout:
                 if isinstance(parameter, nn.Parameter):
                     if id(parameter) in owners:
                         raise ModelError(
-                            f"model: norm layers {owners[id(parameter)]!r} and {layer!r} share one parameter; allowed "
-                            f"are layers of their own. Leave one out with exclude={layer!r}."
+                            f"model: got norm layers {owners[id(parameter)]!r} and {layer!r} with one parameter; "
+                            f"allowed are layers of their own. Leave one out with exclude={layer!r}."
                         )
                     owners[id(parameter)] = layer
                     slots.append(Slot(layer, kind, tuple(parameter.shape), parameter.dtype))
@@ -76,7 +76,7 @@ class Layout:
         """Named tensors (names of the source model) to one vector (P,)."""
         missing = [slot.name for slot in self.slots if slot.name not in tensors]
         if missing:
-            raise ModelError(f"parameters: got no value for {missing[0]!r}; needed are all adapted parameters.")
+            raise ModelError(f"parameters: got no value for {missing[0]!r}; allowed are all adapted parameters.")
         return torch.cat([tensors[slot.name].detach().reshape(-1).to(self.dtype) for slot in self.slots])
 
     def split(self, theta: Tensor) -> list[Tensor]:

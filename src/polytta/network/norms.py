@@ -127,8 +127,8 @@ def recognise(name: str, module: nn.Module, x: Tensor) -> NormRecipe:
         if _reproduces(recipe, module, x):
             return recipe
     raise ModelError(
-        f"model: norm layer {name!r} of class {type(module).__module__}.{type(module).__qualname__} computes something "
-        "unknown; allowed are layers that normalize, scale and shift (then drop out and activate). "
+        f"model: got norm layer {name!r} of class {type(module).__module__}.{type(module).__qualname__}, which "
+        "computes something unknown; allowed are layers that normalize, scale and shift (then drop out and activate). "
         f"Leave it out with exclude={name!r}."
     )
 

@@ -29,7 +29,7 @@ def choose_layers(network: nn.Module, targets: Patterns, exclude: Patterns) -> t
     found = norm_layers(network)
     if not found:
         raise ModelError(
-            f"model: {type(network).__name__} has no normalization layer with a learned scale; "
+            f"model: got {type(network).__name__} without a normalization layer with a learned scale; "
             "allowed are models with BatchNorm, GroupNorm, LayerNorm, RMSNorm or InstanceNorm(affine=True)."
         )
     chosen = found if targets is None else _matching("targets", targets, found)
@@ -39,7 +39,9 @@ def choose_layers(network: nn.Module, targets: Patterns, exclude: Patterns) -> t
         frozen = set() if exclude is None else set(_matching("exclude", exclude, found))
     kept = tuple(name for name in chosen if name not in frozen)
     if not kept:
-        raise ConfigError(f"exclude: {exclude!r} leaves no layer to adapt; the norm layers are {_listing(found)}.")
+        raise ConfigError(
+            f"exclude: got {exclude!r}, which leaves no layer to adapt; allowed are some of {_listing(found)}."
+        )
     return kept
 
 
@@ -85,11 +87,15 @@ def _matching(argument: str, patterns: str | Sequence[str], found: Sequence[str]
         try:
             expression = re.compile(pattern)
         except (re.error, TypeError) as error:
-            raise ConfigError(f"{argument}: {pattern!r} is not a valid regular expression ({error}).") from error
+            raise ConfigError(
+                f"{argument}: got {pattern!r} ({error}); allowed are names and regular expressions."
+            ) from error
         exact = [pattern] if pattern in found else [name for name in found if name.startswith(f"{pattern}.")]
         hits = exact or [name for name in found if expression.search(name)]
         if not hits:
-            raise ConfigError(f"{argument}: {pattern!r} matches no norm layer; the norm layers are {_listing(found)}.")
+            raise ConfigError(
+                f"{argument}: got {pattern!r}, which matches no norm layer; allowed are {_listing(found)}."
+            )
         matched.update(hits)
     return tuple(name for name in found if name in matched)
 

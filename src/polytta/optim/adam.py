@@ -34,7 +34,7 @@ class Adam(Optimizer):
         super().validate()
         if not all(0 <= beta < 1 for beta in self.betas) or self.eps <= 0:
             raise ConfigError(
-                f"optimizer: {type(self).__name__}(betas={self.betas}, eps={self.eps}); "
+                f"optimizer: got {type(self).__name__}(betas={self.betas}, eps={self.eps}); "
                 "allowed are betas in [0, 1) and eps > 0."
             )
 

@@ -33,7 +33,7 @@ class AdamW(Adam):
         super().validate()
         if self.weight_decay < 0 or self.decay_to not in ("source", "zero"):
             raise ConfigError(
-                f"optimizer: AdamW(weight_decay={self.weight_decay}, decay_to={self.decay_to!r}); "
+                f"optimizer: got AdamW(weight_decay={self.weight_decay}, decay_to={self.decay_to!r}); "
                 "allowed are weight_decay >= 0 and decay_to 'source' or 'zero'."
             )
 

@@ -57,7 +57,7 @@ class Optimizer(ABC):
     def validate(self) -> None:
         """Raises ConfigError when a field has a value that is not allowed."""
         if self.lr is not None and not 0 <= self.lr < inf:
-            raise ConfigError(f"optimizer: {type(self).__name__}(lr={self.lr}); allowed is a finite lr >= 0.")
+            raise ConfigError(f"optimizer: got {type(self).__name__}(lr={self.lr}); allowed is a finite lr >= 0.")
 
     @abstractmethod
     def step(self, rows: Rows) -> tuple[Tensor, Slots]:

@@ -26,7 +26,7 @@ class SGD(Optimizer):
         """Momentum must be in [0, 1)."""
         super().validate()
         if not 0 <= self.momentum < 1:
-            raise ConfigError(f"optimizer: SGD(momentum={self.momentum}); allowed is 0 <= momentum < 1.")
+            raise ConfigError(f"optimizer: got SGD(momentum={self.momentum}); allowed is 0 <= momentum < 1.")
 
     def step(self, rows: Rows) -> tuple[Tensor, Slots]:
         """One step of every row."""

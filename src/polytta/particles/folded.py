@@ -76,8 +76,8 @@ class FoldedEngine(Engine):
         missed = [norm.name for norm in self.norms if not norm.called]
         if missed:
             raise ModelError(
-                f"model: norm layer {missed[0]!r} is called in a way that its replacement does not see (from a list or "
-                "a closure?); allowed are layers called as submodules, or engine='loop'."
+                f"model: got norm layer {missed[0]!r} called in a way that its replacement does not see (from a list "
+                "or a closure?); allowed are layers called as submodules, or engine='loop'."
             )
         self._checked = True
 

@@ -44,5 +44,6 @@ def raise_as_input_error(error: Exception, x: Tensor) -> None:
         raise error
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     raise InputError(
-        f"x: got images of shape {tuple(x.shape[1:])} and {x.dtype}, which the model cannot take; it said: {said}"
+        f"x: got images of shape {tuple(x.shape[1:])} and {x.dtype}, which the model cannot take; "
+        f"allowed are those it can; it said: {said}"
     ) from error

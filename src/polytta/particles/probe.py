@@ -66,7 +66,9 @@ def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, every
     sites: dict[str, NormSite] = {}
     for name in layers:
         if not calls_three[name] and name in adapted:
-            raise ModelError(f"model: norm layer {name!r} is never called in forward; leave it out with exclude.")
+            raise ModelError(
+                f"model: got norm layer {name!r}, which forward never calls; allowed with exclude={name!r}."
+            )
         try:
             found = [
                 _site(name, network.get_submodule(name), big, small, check_rows=not mixing)
@@ -81,8 +83,8 @@ def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, every
             if name not in needed:
                 continue
             raise ModelError(
-                f"model: norm layer {name!r} is applied to a tensor without one batch dimension of its own; "
-                f"leave it out with exclude={name!r}."
+                f"model: got norm layer {name!r} applied to a tensor without one batch dimension of its own; "
+                f"allowed with exclude={name!r}."
             )
         if usable:
             sites[name] = usable[0]
@@ -104,8 +106,8 @@ def _record(network: nn.Module, x: Tensor, layers: tuple[str, ...]) -> tuple[dic
         def hook(_module: nn.Module, args: tuple[object, ...], named: dict[str, object]) -> None:
             if named or len(args) != 1 or not isinstance(args[0], Tensor):
                 raise ModelError(
-                    f"model: norm layer {name!r} is called with {len(args)} positional and {len(named)} named "
-                    f"arguments; allowed is one tensor. Leave it out with exclude={name!r}."
+                    f"model: got norm layer {name!r} called with {len(args)} positional and {len(named)} named "
+                    f"arguments; allowed is one tensor, or exclude={name!r}."
                 )
             calls[name].append(args[0])
 
@@ -128,7 +130,7 @@ def _site(name: str, module: nn.Module, big: Tensor, small: Tensor, *, check_row
     dim = grown[0]
     recipe = recognise(name, module, big)
     if dim != 0 and recipe.kind in ("batch", "group"):
-        raise ModelError(f"model: norm layer {name!r} has its batch in dimension {dim}; allowed there is only 0.")
+        raise ModelError(f"model: got norm layer {name!r} with its batch in dimension {dim}; allowed there is only 0.")
     if check_rows:
         first, _, last = big.float().chunk(3, dim)
         shared_big, shared_small = torch.cat([first, last], dim), small.float()
@@ -136,7 +138,7 @@ def _site(name: str, module: nn.Module, big: Tensor, small: Tensor, *, check_row
         spread = (first - last).abs().max()
         if bool(difference > 0.05 * spread + 1e-3):
             raise ModelError(
-                f"model: the samples of a batch mix or change order before norm layer {name!r}; "
+                f"model: got samples of a batch that mix or change order before norm layer {name!r}; "
                 "allowed are models that treat each sample by itself (BatchNorm aside)."
             )
     return NormSite(recipe, dim)

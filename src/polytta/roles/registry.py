@@ -62,7 +62,9 @@ class Registry(Mapping[str, type[P]], Generic[P]):
             raise ConfigError(f"{self.argument}: got {one!r}; allowed is a subclass of {self.kind.__name__}.")
         known = self._classes.setdefault(one.name, one)
         if known is not one and _path_of(known) != _path_of(one):
-            raise ConfigError(f"{self.argument}: the name {one.name!r} is taken by {_path_of(known)}.")
+            raise ConfigError(
+                f"{self.argument}: got the name {one.name!r}, which {_path_of(known)} has; allowed is another."
+            )
         self._classes[one.name] = one
         return one
 
@@ -104,8 +106,8 @@ class Registry(Mapping[str, type[P]], Generic[P]):
         lost = [key for key, value in settings.items() if isinstance(value, Mapping) and NOT_STORED in value]
         if lost:
             raise StateError(
-                f"{self.argument}: {lost[0]!r} of {name!r} is not stored in a state file; "
-                f"pass {self.argument}= to polytta.load."
+                f"{self.argument}: got {name!r} whose {lost[0]!r} is not stored in a state file; "
+                f"allowed is {self.argument}= in polytta.load."
             )
         try:
             return found(**{key: as_tuples(value) for key, value in settings.items()})
@@ -136,10 +138,10 @@ def load_object(argument: str, path: str) -> Any:
     try:
         found: Any = import_module(module)
     except ImportError as error:
-        raise ConfigError(f"{argument}: got {path!r}; the module {module!r} cannot be imported ({error}).") from error
+        raise ConfigError(f"{argument}: got {path!r}; allowed are modules that can be imported ({error}).") from error
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ConfigError(f"{argument}: got {path!r}; the module {module!r} has no {name!r}.")
+            raise ConfigError(f"{argument}: got {path!r}; allowed is a name that {module!r} has.")
         found = getattr(found, part)
     return found
 

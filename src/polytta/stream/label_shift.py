@@ -47,7 +47,7 @@ class LabelShift:
         """Draw each domain's images."""
         require_positive("draws_per_class", self.draws_per_class)
         if not self.ratio >= 1:
-            raise InputError(f"Expected `ratio` to be from 1 to infinity, got {self.ratio}.")
+            raise InputError(f"ratio: got {self.ratio}; allowed is 1 to infinity.")
         items = [self._draw(y) for y in labels]
         sizes = [len(part) for part in items]
         domain = np.repeat(np.arange(len(items), dtype=np.int32), sizes)

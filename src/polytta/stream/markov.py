@@ -47,11 +47,11 @@ class Chain:
     def __post_init__(self) -> None:
         require_positive("dwell", self.dwell)
         if not 0 <= self.stay <= 1:
-            raise InputError(f"Expected `stay` to be a probability, got {self.stay}.")
+            raise InputError(f"stay: got {self.stay}; allowed is a probability.")
         if not self.ratio >= 1:
-            raise InputError(f"Expected `ratio` to be from 1 to infinity, got {self.ratio}.")
+            raise InputError(f"ratio: got {self.ratio}; allowed is 1 to infinity.")
         if self.step not in ("round", "any"):
-            raise InputError(f"`step` may only be one of round, any, got {self.step!r}.")
+            raise InputError(f"step: got {self.step!r}; allowed are round and any.")
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Markov:
         length = self.length if self.length is not None else total
         require_positive("length", length)
         if self.images not in ("once", "again"):
-            raise InputError(f"`images` may only be one of once, again, got {self.images!r}.")
+            raise InputError(f"images: got {self.images!r}; allowed are once and again.")
         if self.images == "again" and self.length is None:
-            raise InputError('Expected `length` to be given with images="again", which never runs out.')
+            raise InputError('length: got None with images="again", which never runs out; allowed is a number.')
         if self.images == "once" and length > total:
-            raise InputError(f'Expected `length` to be at most {total} with images="once", got {length}.')
+            raise InputError(f'length: got {length}; allowed with images="once" is at most {total}.')
         rng = np.random.default_rng(self.seed)
         cells = _Cells(labels, once=self.images == "once", rng=rng)
         domains = _Walker(self.domains, np.arange(len(labels)), rng)

@@ -70,4 +70,4 @@ def shuffled_segments(labels: Sequence[Labels], seed: int, limit: int | None) ->
 def require_positive(argument: str, value: int | None) -> None:
     """Refuse counts below one; None means no bound."""
     if value is not None and value < 1:
-        raise InputError(f"Expected `{argument}` to be at least 1, got {value}.")
+        raise InputError(f"{argument}: got {value}; allowed is at least 1.")

@@ -106,10 +106,12 @@ def open_stream(spec: Scenario, datasets: ImageDataset | Sequence[ImageDataset])
     domains = (datasets,) if isinstance(datasets, ImageDataset) else tuple(datasets)
     require_positive("batch_size", spec.batch_size)
     if not domains:
-        raise InputError("Expected `datasets` to hold at least one dataset.")
+        raise InputError("datasets: got none; allowed is at least one.")
     for dataset in domains:
         if not len(dataset):
-            raise InputError(f"Expected every dataset to hold images, but {dataset.name} is empty.")
+            raise InputError(f"datasets: got {dataset.name}, which is empty; allowed are datasets with images.")
         if dataset.classes != domains[0].classes:
-            raise InputError(f"{dataset.name} and {domains[0].name} have different classes; a stream has one set.")
+            raise InputError(
+                f"datasets: got {dataset.name} and {domains[0].name} of different classes; allowed is one set."
+            )
     return Stream(spec, domains, spec.order([dataset.labels for dataset in domains]))

@@ -37,7 +37,7 @@ def resolve_transforms(argument: str, spec: object, known: Mapping[str, Chosen],
         resolved = found if isinstance(found, kind) else kind((found,))
     elif isinstance(spec, Mapping) and NOT_STORED in spec:
         raise StateError(
-            f"{argument}: the state was made with {argument} a file cannot hold; pass {argument}= to polytta.load."
+            f"{argument}: got a state made with {argument} a file cannot hold; allowed is {argument}= in polytta.load."
         )
     elif isinstance(spec, Mapping) and isinstance(spec.get("transforms"), Sequence):
         resolved = _from_table(argument, spec, kind)

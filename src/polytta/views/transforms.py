@@ -75,15 +75,17 @@ def seen_through(argument: str, transforms: Sequence[View], x: Tensor) -> list[T
         if image is x:
             continue
         if not isinstance(image, Tensor):
-            raise ConfigError(f"{argument}: {transform!r} returns a {type(image).__name__}; allowed is a tensor.")
+            raise ConfigError(
+                f"{argument}: got {transform!r}, which returns a {type(image).__name__}; allowed is a tensor."
+            )
         if image.shape != x.shape:
             raise ConfigError(
-                f"{argument}: {transform!r} turns {tuple(x.shape)} into {tuple(image.shape)}; "
+                f"{argument}: got {transform!r}, which turns {tuple(x.shape)} into {tuple(image.shape)}; "
                 "allowed is the same shape."
             )
         if (image.dtype, image.device) != (x.dtype, x.device):
             raise ConfigError(
-                f"{argument}: {transform!r} turns {x.dtype} on {x.device} into {image.dtype} on {image.device}; "
-                "allowed is the same."
+                f"{argument}: got {transform!r}, which turns {x.dtype} on {x.device} into {image.dtype} on "
+                f"{image.device}; allowed is the same."
             )
     return seen

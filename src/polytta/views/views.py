@@ -32,7 +32,7 @@ class Views:
         """Raises ConfigError when there is nothing to see."""
         require_transforms("views", self.transforms)
         if self.predict not in ("first", "mean"):
-            raise ConfigError(f"views: predict={self.predict!r}; allowed are 'first' and 'mean'.")
+            raise ConfigError(f"views: got predict={self.predict!r}; allowed are 'first' and 'mean'.")
 
     def of(self, x: Tensor, *, to_predict: bool = False) -> list[Tensor]:
         """All views of a batch, or only those that a prediction needs."""

@@ -181,11 +181,13 @@ def test_reading_images_is_not_part_of_the_time(monkeypatch: pytest.MonkeyPatch)
             yield batch
 
     monkeypatch.setattr(Stream, "batches", read)
-    monkeypatch.setattr(costs, "time", SimpleNamespace(perf_counter=lambda: passed + next(now)))
+    clocks = SimpleNamespace(perf_counter=lambda: passed + next(now), process_time=lambda: passed)
+    monkeypatch.setattr(costs, "time", clocks)
     monkeypatch.setattr(run, "_FEED_BYTES", 1)
     times = run_cell(tiny_cell("naive", images=24)).times
     assert passed == 24 * 1000
     assert 24 <= times.wall_seconds < 100
+    assert times.processor_seconds == 0
 
 
 def test_the_failure_of_a_group_is_over_before_its_cells_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,6 @@ def random_run(images: int, seed: int = 0) -> DemoRun:
             curves=Curves((images,), (70.0,), (0.5,), (0.1,), (record.results.drift,)),
             reliability=Reliability((0.4, 0.9), (0.5, 0.8), (images // 2, images - images // 2)),
             correct=correct,
-            times=Times(SECONDS, images / SECONDS, 512.0, "2030-01-01T00:00:00+00:00"),
+            times=Times(9.0, images / 9.0, 512.0, "2030-01-01T00:00:00+00:00", processor_seconds=SECONDS),
         )
     return DemoRun(options, records, seconds=1.0)

@@ -12,19 +12,21 @@ class Clock:
     """Seconds of prediction and learning; first goes when the first images are there."""
 
     def __init__(self, device: str) -> None:
-        self.seconds = 0.0
+        self.seconds = self.processor_seconds = 0.0
         self._device = device
-        self._since: float | None = None
+        self._since: tuple[float, float] | None = None
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """While something else is done, once the device has done what it was told before."""
         if self._since is not None:
             self._synchronize()
-            self.seconds += time.perf_counter() - self._since
+            wall, processor = self._since
+            self.seconds += time.perf_counter() - wall
+            self.processor_seconds += time.process_time() - processor
         yield
         self._synchronize()
-        self._since = time.perf_counter()
+        self._since = time.perf_counter(), time.process_time()
 
     def _synchronize(self) -> None:
         if self._device.startswith("cuda"):

@@ -23,7 +23,8 @@ def upgraded(stored: Mapping[str, Any]) -> dict[str, Any]:
         pins["aggregate"] = pins.pop("evidence")
     pins["settings"] = _settings_pins(pins["settings"], stored["cell"]["preset"])
     results = {**stored["results"], "last_answers": ()}
-    return {**stored, "cell": _cell(stored["cell"]), "pins": pins, "results": results}
+    times = {**stored["times"], "processor_seconds": None}
+    return {**stored, "cell": _cell(stored["cell"]), "pins": pins, "results": results, "times": times}
 
 
 def _cell(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,6 +122,8 @@ class Times:
         peak_memory_mb: most memory held: allocated on a CUDA device, of the process otherwise.
         started: date and time, UTC.
         folded_cells: cells that shared the batch, this one included.
+        processor_seconds: processor time of the same, which what else the machine is doing does not change; None in
+            records of an older format.
     """
 
     wall_seconds: float
@@ -129,6 +131,7 @@ class Times:
     peak_memory_mb: float
     started: str
     folded_cells: int = 1
+    processor_seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

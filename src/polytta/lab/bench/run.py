@@ -54,7 +54,14 @@ def run_group(plans: Sequence[Plan], report: Callable[[int], object], execution:
         report(x.shape[0] * x.shape[1])
     _count(held, tallies)
     share = clock.seconds / len(plans)
-    times = Times(share, plans[0].images / share, peak_memory_mb(device), started, len(plans))
+    times = Times(
+        wall_seconds=share,
+        images_per_second=plans[0].images / share,
+        peak_memory_mb=peak_memory_mb(device),
+        started=started,
+        folded_cells=len(plans),
+        processor_seconds=clock.processor_seconds / len(plans),
+    )
     environment = _environment(device, population)
     return [
         _record(plan, tally, trajectory, population, number, environment, times)

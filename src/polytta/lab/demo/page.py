@@ -90,7 +90,7 @@ def _time_plot(run: DemoRun) -> Plot:
         Bar(row, number, 1000 / row_score(run, row).images_per_second) for number, row in enumerate(run.options.rows)
     ]
     svg = bars_svg(bars, "milliseconds per image", "Time per image, per method", signed=False)
-    return Plot("What it costs", svg, "Prediction and learning together, on one core.")
+    return Plot("What it costs", svg, "Prediction and learning together: processor time on one core.")
 
 
 def _examples(run: DemoRun) -> list[str]:

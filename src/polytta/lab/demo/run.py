@@ -45,6 +45,8 @@ def run_demo(options: DemoOptions) -> DemoRun:
         for outcomes in run_on_machine(groups, bar.update, EXECUTION, usable_cores()):
             for outcome in outcomes:
                 if isinstance(outcome, Failure):
-                    raise StateError(f"demo: got a cell that failed, {outcome.cell.words} ({outcome.sentence}).")
+                    raise StateError(
+                        f"demo: got a cell that failed, {outcome.cell.words} ({outcome.sentence}); allowed are none."
+                    )
                 records[outcome.cell.variant, outcome.cell.corruptions[0]] = outcome
     return DemoRun(options, records, time.perf_counter() - start)

@@ -18,7 +18,7 @@ class RowScore:
         accuracy: on each corruption.
         mean_accuracy: over the corruptions.
         calibration_error: over all images.
-        images_per_second: prediction and learning, in a process of one thread.
+        images_per_second: of processor time, so on one core.
         gain: accuracy over all images less that of the first row.
         gain_error: standard error of the gain, from the paired predictions of both rows.
     """
@@ -41,7 +41,7 @@ def row_score(run: DemoRun, row: str) -> RowScore:
         accuracy=accuracy,
         mean_accuracy=float(np.mean(accuracy)),
         calibration_error=pooled_calibration_error([record.reliability for record in records]),
-        images_per_second=len(own) / sum(record.times.wall_seconds for record in records),
+        images_per_second=len(own) / sum(record.times.processor_seconds or 0.0 for record in records),
         gain=float(difference.mean()),
         gain_error=float(difference.std() / np.sqrt(len(difference))),
     )

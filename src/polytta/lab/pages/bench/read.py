@@ -50,7 +50,7 @@ def read_folder(folder: Path) -> Folder:
         return Folder(entries, records, tuple(pinned_facts(records.values())))
     if not (folder / TABLE).is_file():
         raise InputError(
-            f"{folder}: it holds neither cells nor {TABLE}; allowed is a folder that `polytta bench` wrote."
+            f"DIR: got {folder}, which holds neither cells nor {TABLE}; allowed is a folder that `polytta bench` wrote."
         )
     times = {row["key"]: row for row in _rows(folder / TIMES)} if (folder / TIMES).is_file() else {}
     entries = tuple(_of_rows(row, times.get(row.get("key", ""), {})) for row in _rows(folder / TABLE))
@@ -73,7 +73,9 @@ def _of_rows(row: Mapping[str, str], cost: Mapping[str, str]) -> Entry:
     row = {"lenses": "none", **row}  # tables from before there were lenses
     missing = [name for name in _NEEDED if name not in row]
     if missing:
-        raise InputError(f"{TABLE}: it has no column {missing[0]!r}; allowed is the table that `polytta bench` wrote.")
+        raise InputError(
+            f"DIR: got a {TABLE} without the column {missing[0]!r}; allowed is the table that `polytta bench` wrote."
+        )
     cell = {name: text for name, text in row.items() if name not in _NOT_OF_THE_CELL}
     results = {name: _parsed(row[name]) for name in _RESULT_FIELDS if name in row}
     times = {name: _parsed(cost[name]) for name in _TIME_FIELDS if name in cost and name != "started"}
