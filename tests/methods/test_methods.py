@@ -90,18 +90,41 @@ def test_sar_forgets_on_reset() -> None:
     assert not low.state_dict()["optimizer_momentum"].any()
 
 
-@pytest.mark.parametrize("quirks", ["fixed", "reference"])
-def test_sar_coasts_on_momentum_only_with_the_reference_quirks(quirks: str) -> None:
-    adapted = polytta.adapt(small_model("group"), SAR(reset_below=0.0, quirks=quirks), particles=1, lr=LR, exclude=None)
-    idle_moves = []
-    for x in small_stream(60, 1):
+@pytest.mark.parametrize("quirks", ["fixed", "reference", "deyo"])
+def test_sar_coasts_on_momentum_as_the_code_in_question_does(quirks: str) -> None:
+    """SAR's own code whenever nothing is left, the copy in DeYO's code only when it is the second filter's doing."""
+    method = SAR(reset_below=0.0, quirks=quirks, rho=0.5)
+    adapted = polytta.adapt(small_model("group"), method, particles=1, lr=LR, exclude=None)
+    moved: dict[str, list[bool]] = {"entropy": [], "perturbed entropy": []}
+    for x in small_stream(120, 1):
         with_momentum = bool(adapted.state_dict()["optimizer_momentum"].any())
         before = adapted.theta
         adapted(x)
-        if with_momentum and adapted.last.selected["perturbed entropy"] == (0,):
-            idle_moves.append(not torch.equal(adapted.theta, before))
-    assert idle_moves, "no step without a selected sample came after one with"
-    assert all(moved is (quirks == "reference") for moved in idle_moves)
+        empty = next((name for name, counts in adapted.last.selected.items() if counts == (0,)), None)
+        if with_momentum and empty is not None:
+            moved[empty].append(not torch.equal(adapted.theta, before))
+    assert all(moved.values()), "some filter never was the first to leave nothing, so nothing was tested"
+    assert all(moved["entropy"]) if quirks == "reference" else not any(moved["entropy"])
+    assert not any(moved["perturbed entropy"]) if quirks == "fixed" else all(moved["perturbed entropy"])
+
+
+@pytest.mark.parametrize(("quirks", "forgets"), [("fixed", True), ("reference", False), ("deyo", False)])
+def test_sar_forgets_average_and_momentum_at_a_reset_unless_the_code_in_question_does_not(
+    quirks: str, forgets: bool
+) -> None:
+    adapted = polytta.adapt(small_model("group"), SAR(reset_below=9.0, quirks=quirks), particles=1, lr=LR, exclude=None)
+    for x in small_stream(4, 6):
+        adapted(x)
+    assert adapted.totals.resets[0] > 0
+    state = adapted.state_dict()
+    assert bool(state["method_entropy_average"].isnan().all()) is forgets
+    assert bool(state["optimizer_momentum"].any()) is not forgets
+
+
+def test_former_names_of_thresholds_are_still_taken() -> None:
+    assert SAR(margin=0.3) == SAR(entropy_threshold=0.3)
+    assert EATA(margin=0.3) == EATA(entropy_threshold=0.3)
+    assert DeYO(margin=0.3) == DeYO(reference_entropy=0.3)
 
 
 def test_sar_second_pass_differs_only_through_batch_statistics() -> None:

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.nn import functional
 
 import polytta
 from polytta.checks.networks import small_model, small_stream
@@ -55,3 +56,17 @@ def test_deyo_runs_with_each(shuffle: str) -> None:
     for x in small_stream(3, 4):
         adapted(x)
     assert sum(adapted.totals.stepped) > 0
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+def test_a_grid_that_does_not_divide_the_image_is_reached_by_resizing(antialias: bool) -> None:
+    x = torch.rand(2, 2, 3, 15, 14)
+    shuffled = PatchShuffle(antialias=antialias)(x, noise())
+    order = noise().uniform(2, 16).argsort(dim=2, stable=True)[0]
+    small = functional.interpolate(x[0], (12, 12), mode="bilinear", align_corners=False, antialias=antialias)
+    tiles = small.unfold(2, 3, 3).unfold(3, 3, 3).flatten(2, 3)
+    moved = torch.stack([tiles[b][:, order[b]] for b in range(2)]).unflatten(2, (4, 4))
+    whole = moved.permute(0, 1, 2, 4, 3, 5).reshape(2, 3, 12, 12)
+    expected = functional.interpolate(whole, (15, 14), mode="bilinear", align_corners=False, antialias=antialias)
+    assert torch.allclose(shuffled[0], expected, atol=1e-6)
+    assert not torch.allclose(shuffled, PatchShuffle(antialias=not antialias)(x, noise()), atol=1e-3)
