@@ -158,3 +158,16 @@ def test_converting_a_copy_leaves_the_original_alone() -> None:
         twin = copy.deepcopy(adapted).float()
     twin(small_stream(1, 4, dtype=torch.float32)[0])
     assert torch.equal(outputs(adapted), expected)
+
+
+def test_as_part_of_another_module_it_tells_what_is_missing_and_what_is_wrong() -> None:
+    parent = torch.nn.ModuleDict({"head": torch.nn.Linear(2, 2), "adapted": adapter()})
+    outputs(parent["adapted"])
+    whole = parent.state_dict()
+    other = torch.nn.ModuleDict({"head": torch.nn.Linear(2, 2), "adapted": adapter()})
+    other.load_state_dict(whole)
+    assert torch.equal(other["adapted"].theta, parent["adapted"].theta)
+    found = other.load_state_dict({k: v for k, v in whole.items() if k.startswith("head")}, strict=False)
+    assert "adapted.theta" in found.missing_keys
+    with pytest.raises(RuntimeError, match="got 'theta' missing or unknown"):
+        other.load_state_dict({k: v for k, v in whole.items() if k != "adapted.theta"})

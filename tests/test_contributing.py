@@ -106,7 +106,7 @@ def test_a_part_from_outside_comes_back_from_a_state_file(tmp_path: Path) -> Non
     [
         ("no_such_module:Part", "allowed are modules that can be imported"),
         ("confident:Missing", "allowed is a name that 'confident' has"),
-        ("grey:grey", "allowed are .*'module:Class', or a Method of polytta.methods"),
+        ("grey:grey", "allowed are .*'module:Class', or an object of polytta.methods"),
     ],
 )
 def test_a_path_that_leads_nowhere_gets_one_clear_sentence(path: str, says: str) -> None:

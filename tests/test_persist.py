@@ -1,6 +1,7 @@
 """State files: what comes back, and what is refused."""
 
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import polytta
+from polytta import methods as registry
+from polytta import persist
 from polytta.adapter import Adapted
 from polytta.checks.networks import small_model, small_stream
 from polytta.errors import StateError
 from polytta.methods import SAR, DeYO
 from polytta.optim import SGD, Adam, AdamW
+from polytta.settings.plain import from_plain, to_plain
 
 VECTORS = Path(__file__).parent / "vectors"
 
@@ -125,3 +129,43 @@ def test_every_flipped_bit_is_noticed(adapted: Adapted, tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(StateError):
         polytta.load(tmp_path / "short", small_model("group"))
+
+
+def test_settings_that_were_not_stored_are_asked_for_whatever_kind_of_class_has_them(tmp_path: Path) -> None:
+    method = DeYO(shuffle=(len,))  # type: ignore[arg-type]
+    assert registry.METHODS.plain(method)["shuffle"] == [{"not stored": repr(len)}]
+    with pytest.raises(StateError, match="'deyo' whose 'shuffle' is not stored"):
+        registry.METHODS.make(registry.METHODS.plain(method))
+
+
+def test_a_file_does_not_choose_what_is_imported(tmp_path: Path) -> None:
+    model = small_model("group")
+    (tmp_path / "never_imported.py").write_text("raise RuntimeError('imported')")
+    for lens, imported in (("never_imported:f", False), ("os.path:basename", True)):
+        plain = to_plain(polytta.adapt(model, "tent", lr=0.01).settings) | {"lenses": {"transforms": [lens]}}
+        stored = from_plain(plain)
+        with pytest.raises(StateError, match=f"lenses: got '{lens}' from 'x'; allowed is a module that was imported"):
+            persist.check_parts(stored, Path("x"), ())
+        persist.check_parts(stored, Path("x"), ("lenses",))
+        assert imported is (lens.partition(":")[0] in sys.modules)
+    with pytest.raises(StateError, match="settings: got 'brand_new', of another version"):
+        from_plain(plain | {"brand_new": 1})
+
+
+def test_layers_with_names_that_are_no_expressions_come_back(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    norms = torch.nn.ModuleDict({"x(y": torch.nn.GroupNorm(2, 4), "z": torch.nn.GroupNorm(2, 4)})
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norms, self.head = norms, torch.nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.norms["z"](self.norms["x(y"](x)).flatten(2).mean(2))
+
+    model = Net().eval()
+    adapted = polytta.adapt(model, "tent", lr=0.01, exclude=None)
+    adapted(torch.randn(2, 4, 5, 5))
+    adapted.save(tmp_path / "state")
+    assert polytta.load(tmp_path / "state", model).config.layers == ("norms.x(y", "norms.z")

@@ -16,6 +16,7 @@ from polytta import views as views
 from polytta.adapter import Adapted as Adapted
 from polytta.aggregate import register_aggregate as register_aggregate
 from polytta.api import adapt as adapt
+from polytta.api import adapt_with as adapt_with
 from polytta.api import load as load
 from polytta.diversity import register_diversity as register_diversity
 from polytta.methods import register_method as register_method
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 # Reachable after `import polytta`, and not imported before somebody reaches for them.
-_LAZY = {"checks": "polytta.checks", "models": "polytta.models", "bench": "polytta.lab.bench", "lab": "polytta.lab"}
+_LAZY = {"checks": "polytta.checks", "models": "polytta.models", "bench": "polytta.bench", "lab": "polytta.lab"}
 
 
 def __getattr__(name: str) -> Any:

@@ -149,6 +149,7 @@ class Adapted(nn.Module):
     def merge(self) -> dict[str, Tensor]:
         """The particles' mean parameters (a soup), named as in the source model."""
         export.require_one_population(self, "merge")
+        export.require_lasting(self, "merge")
         return self.layout.named(self.theta.mean(dim=0))
 
     def freeze(self, which: export.Which = "merged") -> nn.Module:
@@ -180,9 +181,25 @@ class Adapted(nn.Module):
         persist.load_named_state(self._session, state_dict)
         return nn.modules.module._IncompatibleKeys([], [])
 
-    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Mapping[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """As part of another module: what is wrong is told to whoever loads it all."""
         own = {name[len(prefix) :]: value for name, value in state_dict.items() if name.startswith(prefix)}
-        persist.load_named_state(self._session, own)
+        if not own:
+            missing_keys.extend(prefix + name for name in persist.named_state(self._session.state))
+            return
+        try:
+            persist.load_named_state(self._session, own)
+        except StateError as error:
+            error_msgs.append(str(error))
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> "Adapted":
         """``to``, ``cuda``, ``double``: moves the network and the state; particles never drop below float32."""

@@ -52,6 +52,7 @@ def load(path: str | PathLike[str], model: nn.Module, **changes: Any) -> Adapted
         raise StateError(f"path: got {type(path).__name__}; allowed is the path of a file written by Adapted.save.")
     stored = persist.read(Path(path))
     Settings.of(changes, "load")
+    persist.check_parts(stored.settings, Path(path), changes)
     adapted = adapt_with(replace(stored.settings, **changes), model)
     persist.check_source(adapted, stored, Path(path))
     persist.resume(adapted, stored, keep_rates="lr" not in changes)

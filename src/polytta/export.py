@@ -37,8 +37,8 @@ class FrozenEnsemble(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Predicts."""
-        self.engine.enter_pass(self.theta)
-        logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
+        with self.engine.a_pass(self.theta):
+            logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
         evidence = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
         return self.aggregate.combine(logits, evidence)
 
@@ -67,6 +67,12 @@ def require_one_population(adapted: "Adapted", what: str) -> None:
         raise ConfigError(f"{what}: got an adapter of {adapted.config.populations} populations; allowed is one.")
 
 
+def require_lasting(adapted: "Adapted", what: str) -> None:
+    """Refuses to make a model of what a method forgets at the next batch."""
+    if adapted.config.method.episodic:
+        raise ConfigError(f"{what}: got an episodic method; allowed are methods that keep what they have learnt.")
+
+
 def freeze(adapted: "Adapted", which: Which) -> nn.Module:
     """A plain module that answers as the adapter would, and never changes. Frozen weights are shared, not copied.
 
@@ -77,6 +83,7 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
             "ensemble" keeps all K folded into the batch and returns log-probabilities.
     """
     require_one_population(adapted, "freeze")
+    require_lasting(adapted, "freeze")
     if which == "ensemble":
         return FrozenEnsemble(adapted, adapted.folded_engine()).eval()
     lens: View = unchanged

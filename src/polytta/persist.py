@@ -1,12 +1,13 @@
 """States on disk: one safetensors file, tensors plus a JSON header that says what they belong to.
 
-Loading runs no code from the file. Everything is checked before an adapter is made: the file itself, a digest over all
-tensors and settings, and that the model's own norm parameters are those the particles started from.
+Loading runs no code from the file, and imports none that a file names. Everything is checked before an adapter is made:
+the file itself, a digest over all tensors and settings, and that the model is the one the particles started from.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,30 @@ def read(path: Path) -> Stored:
         raise StateError(
             f"path: got {str(path)!r}, whose settings are incomplete ({error}); allowed are all."
         ) from error
+
+
+def check_parts(settings: Settings, path: Path, given: Collection[str]) -> None:
+    """Refuses a file that names code nobody here has imported: a file is not to choose what is run."""
+    for option, value in to_plain(settings).items():
+        for name in _paths_in(value) if option not in given else ():
+            module = name.partition(":")[0]
+            if module not in sys.modules or module.partition(".")[0] in sys.stdlib_module_names:
+                raise StateError(
+                    f"{option}: got {name!r} from {str(path)!r}; allowed is a module that was imported before, "
+                    f"or {option}= in polytta.load."
+                )
+
+
+def _paths_in(value: Any) -> Iterator[str]:
+    """Every ``module:name`` in a plain value."""
+    if isinstance(value, str) and ":" in value and " " not in value:
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _paths_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _paths_in(one)
 
 
 def named_state(state: PopulationState) -> dict[str, Tensor]:

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from polytta.aggregate.base import Aggregate
-from polytta.aggregate.means import MeanLogits
 
 HORIZON = 1000
 SHARPNESS = 5.0
@@ -65,7 +64,7 @@ def scores(state: Mapping[str, Tensor]) -> Tensor:
 
 @dataclass(frozen=True)
 class Evidence(Aggregate):
-    """The weighted geometric mean; before anything is known of the particles, their mean logits."""
+    """The weighted geometric mean; all weights are equal before anything is known of the particles."""
 
     name: ClassVar[str] = "evidence"
 
@@ -75,9 +74,7 @@ class Evidence(Aggregate):
 
     def combine(self, logits: Tensor, evidence: Mapping[str, Tensor]) -> Tensor:
         """log softmax Σ wᵢ log pᵢ."""
-        if not evidence:
-            return MeanLogits().combine(logits, evidence)
-        own = scores(evidence).reshape(logits.shape[:-2])
+        own = scores(evidence).reshape(logits.shape[:-2]) if evidence else logits.new_zeros(logits.shape[:-2])
         weights = (SHARPNESS * own / log(10)).softmax(dim=-1).to(logits.dtype)
         told = logits.log_softmax(dim=-1).clamp(min=log(SMALLEST_PROB))
         return (weights[..., None, None] * told).sum(dim=-3).log_softmax(dim=-1)

@@ -17,6 +17,7 @@ from polytta.checks.networks import CLASSES, small_model, small_stream
 from polytta.diversity import KL, Diversifier
 from polytta.errors import PolyttaWarning
 from polytta.methods import SAR, DeYO, Method, Tent
+from polytta.optim import is_one_optimizer
 from polytta.particles import PLAIN_ENGINES
 
 LR = 0.01
@@ -91,6 +92,10 @@ def engines_agree(case: Case) -> None:
         difference = float((adapted.theta - oracle.theta).abs().max())
         assert difference <= 1e-9, f"engine {engine!r}: parameters are {difference:.1e} from the loop's"
         assert adapted.totals.selected == oracle.totals.selected, f"engine {engine!r} selects other samples"
+        assert adapted.last is not None
+        assert oracle.last is not None
+        apart = max(abs(one - other) for one, other in zip(adapted.last.loss, oracle.last.loss, strict=True))
+        assert apart <= 1e-9, f"engine {engine!r} reports a loss {apart:.1e} from the loop's"
 
 
 def the_source_model_is_untouched(case: Case) -> None:
@@ -109,9 +114,9 @@ def equal_particles_stay_equal(case: Case) -> None:
     Bit for bit in the loop; folded rows may be summed in another order, so there up to rounding.
     """
     optimizer = case.arguments.get("optimizer", "sgd")
-    single = optimizer if isinstance(optimizer, str | polytta.optim.Optimizer) else optimizer[0]
+    single = optimizer if is_one_optimizer(optimizer) else optimizer[0]
     for engine in PLAIN_ENGINES:
-        adapted = case.make(lr_spread=0.0, shared_noise=True, optimizer=single, engine=engine)
+        adapted = case.make(lr_spread=0.0, shared_noise=True, optimizer=single, engine=engine, lenses="none")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PolyttaWarning)
             case.run(adapted)
@@ -192,10 +197,11 @@ def state_does_not_grow(case: Case) -> None:
 
 def particles_without_interaction_are_alone(case: Case) -> None:
     """Without interaction, particle i is the base method run alone at its learning rate, its memory included."""
-    population = case.make(diversity="none", lr_spread=0.5, shared_noise=True)
+    population = case.make(diversity="none", lr_spread=0.5, shared_noise=True, lenses="none")
     case.run(population)
     for k, rate in enumerate(population.learning_rates.tolist()):
-        alone = case.make(diversity="none", particles=1, lr=[rate], optimizer=population.config.optimizers[k])
+        own = population.config.optimizers[k]
+        alone = case.make(diversity="none", particles=1, lr=[rate], optimizer=own, lenses="none")
         case.run(alone)
         difference = float((alone.theta[0] - population.theta[k]).abs().max())
         assert difference <= 1e-9, f"particle {k} is {difference:.1e} from the same method run alone"

@@ -60,7 +60,7 @@ class KL(Diversifier):
         return objective.gradient(total)
 
     def omega(self, objective: Objective) -> Tensor:
-        """Ω_KL, summed over passes and populations."""
+        """Ω_KL, summed over terms and populations, averaged over the passes of a term."""
         groups = (objective.populations, objective.particles)
         total = objective.theta.new_zeros(())
         for term in objective.terms:
@@ -69,7 +69,8 @@ class KL(Diversifier):
             for one in term.passes:
                 divergence = self.divergences(one.logits.unflatten(0, groups))
                 kept = torch.where(mask.unsqueeze(-2), divergence, torch.zeros_like(divergence))
-                total = total - (kept.sum(dim=-1) / mask.sum(dim=-1, keepdim=True).clamp(min=1)).sum()
+                means = kept.sum(dim=-1) / mask.sum(dim=-1, keepdim=True).clamp(min=1)
+                total = total - means.sum() / len(term.passes)
         return total / (objective.particles * (objective.particles - 1))
 
     def divergences(self, logits: Tensor) -> Tensor:

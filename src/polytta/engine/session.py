@@ -22,7 +22,6 @@ from polytta.particles.outputs import check_output, finite_rows, model_errors_as
 from polytta.particles.probe import Findings
 from polytta.report import Ledger, StepEntry
 from polytta.settings import Config
-from polytta.settings.config import Rates
 from polytta.settings.settings import Settings
 
 Recorded = Callable[[PopulationState, Tensor], StepResult | None]
@@ -134,19 +133,22 @@ class Session:
     def predict(self, x: object) -> Tensor:
         """What ``learn`` would answer; no state changes."""
         if self.config.method.episodic:
-            return self._rehearse(x)
+            return self._answer(*self._rehearse(x))
         logits = self.particle_logits(x)
         answer = self.config.aggregate.combine(logits, self.state.evidence)
         return answer[0] if not self._grouped else answer
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
+        episode = self._rehearse(x) if self.config.method.episodic else None
         with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
             batch = screen(self._admitted(x), self._grouped)
             images = batch.good
             if images.shape[0]:
-                step = self._ready(images)
-                logits = step.predict(self.state.theta, self._by_population(images), self.state.step)
+                if episode is not None and episode[1] is not None:
+                    logits = episode[1].logits
+                else:
+                    logits = self._ready(images).predict(self.state.theta, self._by_population(images), self.state.step)
                 logits = logits.unflatten(0, (self.populations, -1))
                 if batch.usable is None:
                     return logits
@@ -156,12 +158,16 @@ class Session:
                 every[:, :, batch.usable] = logits.to(every.dtype)
             return every
 
-    def _rehearse(self, x: object) -> Tensor:
+    def _rehearse(self, x: object) -> tuple[Screened, StepResult | None]:
         """An episode that nothing is kept of."""
-        kept = copy.copy(self)
-        kept.ledger = self.ledger.copy()
-        kept._recorded = None
-        return kept.learn(x)
+        with torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
+            batch = screen(self._admitted(x), self._grouped)
+            images = batch.good
+            if not images.shape[0]:
+                return batch, None
+            step, grouped = self._ready(images), self._by_population(images)
+            state, _ = self._begun(step.engine.findings, grouped.shape[1])
+            return batch, step(state, grouped)
 
     @torch.no_grad()
     def source_logits(self, x: Tensor) -> Tensor:
@@ -228,18 +234,22 @@ class Session:
         return self._step
 
     def _meet_stream(self, findings: Findings, batch: int) -> None:
-        """What only the first batch to learn from can tell: the method's state and the learning rates."""
-        if self._knows_stream:
-            return
-        if not self.state.num_classes:
-            self.state = self._with_classes(self.state, findings.num_classes)
-        if not self.state.has_rates:
-            self._set_rates(self.config.reference_rates(findings.family(self.config.layers), batch))
-        self._knows_stream = True
+        """Takes over what the first batch to learn from has told."""
+        if not self._knows_stream:
+            self.state, self.rates_origin = self._begun(findings, batch)
+            self._knows_stream = True
 
-    def _set_rates(self, rates: Rates) -> None:
-        values = torch.tensor(rates.values, dtype=torch.float64, device=self.source.device)
-        self.state, self.rates_origin = replace(self.state, learning_rates=values), rates.origin
+    def _begun(self, findings: Findings, batch: int) -> tuple[PopulationState, str]:
+        """The state with what only a batch can tell, the method's memory and the learning rates, and their origin."""
+        state, origin = self.state, self.rates_origin
+        if not state.num_classes:
+            state = self._with_classes(state, findings.num_classes)
+        if not state.has_rates:
+            rates = self.config.reference_rates(findings.family(self.config.layers), batch)
+            origin = rates.origin
+            values = torch.tensor(rates.values, dtype=torch.float64, device=self.source.device)
+            state = replace(state, learning_rates=values)
+        return state, origin
 
     @property
     def recorded(self) -> bool:

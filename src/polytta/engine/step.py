@@ -15,7 +15,8 @@ from polytta.aggregate import evidence
 from polytta.engine.context import BatchContext
 from polytta.engine.parts import Parts
 from polytta.engine.state import PopulationState
-from polytta.guard import accepted, all_in_range, usable_direction
+from polytta.errors import ConfigError
+from polytta.guard import accepted, all_in_range, finite_rows_of, usable_direction
 from polytta.particles import Engine
 from polytta.roles import Lesson, Objective
 
@@ -73,10 +74,12 @@ class Step:
         while lesson.terms:
             learners = lesson.learners
             theta = lesson.terms[0].passes[0].theta
-            direction = torch.zeros_like(theta)
+            direction, losses = torch.zeros_like(theta), torch.zeros_like(losses)
+            found: dict[str, Tensor] = {}
             if self.engine.static_shapes or bool(learners.any()):
                 for term in lesson.terms:
-                    context.backward_samples = context.backward_samples + term.selection.mask.sum(dim=1)
+                    kept = term.selection.mask.sum(dim=1) * len(term.passes)
+                    context.backward_samples = context.backward_samples + kept
                 objective = Objective(
                     theta,
                     source,
@@ -87,7 +90,7 @@ class Step:
                     parts.populations,
                     self.engine.rounding,
                     self.engine.weighted_sums,
-                    measures,
+                    found,
                 )
                 own = objective.losses()
                 towards = parts.diversifier.direction(objective, own)
@@ -95,6 +98,8 @@ class Step:
                     towards = towards / parts.divisor
                 direction, finite = usable_direction(towards, learners)
                 losses, healthy = own.detach(), healthy & finite
+                for name, value in found.items():
+                    measures[name] = value.detach()
             if lesson.look_again is None:
                 break
             lesson = lesson.look_again(direction)
@@ -110,12 +115,11 @@ class Step:
             theta = torch.where(lesson.resets.unsqueeze(1), source, theta)
             slots = slots if lesson.keep_momentum else parts.optimizer.forget(slots, lesson.resets)
         if lesson.after_step is not None:
-            theta, memory = lesson.after_step(theta)
+            wanted, changed = lesson.after_step(theta)
+            theta, memory = finite_rows_of(wanted, theta), {**memory, **changed}
 
         # Aggregate.
-        if lesson.answer is not None:
-            logits = lesson.answer.detach()
-        elif parts.episodic:
+        if parts.episodic:
             logits = self._predict_after(context, theta)
         answer = parts.aggregate.combine(logits.unflatten(0, (parts.populations, -1)), state.evidence)
         seen = evidence.observe(state.evidence, logits)
@@ -124,8 +128,7 @@ class Step:
         after = PopulationState(theta, state.learning_rates, state.step + 1, slots, memory, seen)
         moved = (theta != start.theta).any(dim=1)
         numbers = _packed(losses, moved, lesson, context)
-        found = {name: value.detach() for name, value in measures.items()}
-        return StepResult(answer, logits, numbers, found, self._settled(state, after, x))
+        return StepResult(answer, logits, numbers, measures, self._settled(state, after, x))
 
     def predict(self, theta: Tensor, x: Tensor, index: Tensor) -> Tensor:
         """(G·K, B, C) logits of the particles as they are."""
@@ -142,7 +145,7 @@ class Step:
         return logits
 
     def _fresh(self, state: PopulationState) -> PopulationState:
-        """The state of a stream that begins with this batch."""
+        """The particles of a stream that begins with this batch; what the method remembers, it remembers."""
         theta = self.parts.source.expand_as(state.theta)
         everyone = torch.ones(theta.shape[0], dtype=torch.bool, device=theta.device)
         return replace(state, theta=theta, optimizer=self.parts.optimizer.forget(state.optimizer, everyone))
@@ -150,6 +153,11 @@ class Step:
     def _settled(self, before: PopulationState, after: PopulationState, x: Tensor) -> PopulationState:
         """The new state, free of the step's history."""
         old, new = before.named(), after.named()
+        if old.keys() != new.keys():
+            wrong = sorted(name.removeprefix("method_") for name in old.keys() ^ new.keys())
+            raise ConfigError(
+                f"method: got a state with {wrong[0]!r} missing or new; allowed are the tensors that init returned."
+            )
         fine = all_in_range(x) if self.guarded else None
         kept = {}
         for name, value in new.items():

@@ -39,7 +39,6 @@ class GraphEngine(StaticFoldedEngine):
     """Static, fused, recorded. Everything computes what the plain modules compute."""
 
     name: ClassVar[str] = "graph"
-    records: ClassVar[bool] = True
     norm_class: ClassVar[type[FoldedNorm]] = FusedNorm
     fold_class: ClassVar[type[Fold]] = GraphFold
 

@@ -1,4 +1,4 @@
-"""What is kept away from the particles: unusable images, outputs that are none, updates that are not finite."""
+"""What is kept away from the particles: unusable images, and updates that are not finite."""
 
 from polytta.guard.identical import IdenticalParticles as IdenticalParticles
 from polytta.guard.images import require_images as require_images
@@ -7,4 +7,5 @@ from polytta.guard.inputs import admit as admit
 from polytta.guard.inputs import all_in_range as all_in_range
 from polytta.guard.inputs import screen as screen
 from polytta.guard.updates import accepted as accepted
+from polytta.guard.updates import finite_rows_of as finite_rows_of
 from polytta.guard.updates import usable_direction as usable_direction

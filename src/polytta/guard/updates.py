@@ -12,6 +12,11 @@ def usable_direction(direction: Tensor, learners: Tensor) -> tuple[Tensor, Tenso
     return torch.where((learners & finite).unsqueeze(1), direction, torch.zeros_like(direction)), finite
 
 
+def finite_rows_of(wanted: Tensor, before: Tensor) -> Tensor:
+    """Parameters (K, P) where all of a particle's are finite, those of before elsewhere."""
+    return torch.where(wanted.isfinite().all(dim=1, keepdim=True), wanted, before)
+
+
 def accepted(
     moves: Tensor,
     before: tuple[Tensor, Mapping[str, Tensor]],

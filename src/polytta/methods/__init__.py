@@ -40,7 +40,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 
 def resolve_method(method: object, preset: str = "official") -> Method:
     """A method object; a preset's thresholds go to methods given by name."""
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise ConfigError(f"preset: got {preset!r}; allowed are {sorted(PRESETS)}.")
     resolved = METHODS.make(method, PRESETS[preset])
     require_methods_of_today(resolved)

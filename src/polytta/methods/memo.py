@@ -50,7 +50,7 @@ class MEMO(Method):
 
     def validate(self) -> None:
         """At least one copy, a known form, a strength that keeps something of the image."""
-        if not isinstance(self.copies, int) or self.copies < 1:
+        if not isinstance(self.copies, int) or isinstance(self.copies, bool) or self.copies < 1:
             raise ConfigError(f"method: got MEMO(copies={self.copies!r}); allowed is a whole number >= 1.")
         if self.form not in ("episodic", "online"):
             raise ConfigError(f"method: got MEMO(form={self.form!r}); allowed are 'episodic' and 'online'.")
@@ -58,13 +58,15 @@ class MEMO(Method):
             raise ConfigError(f"method: got MEMO(strength={self.strength!r}); allowed is 0 to 1.")
 
     def learn(self, context: Context, passes: Sequence[Pass], state: State) -> Lesson:
-        """One term over all copies of the first view."""
-        first, noise = passes[0], context.noise(passes[0].view)
-        seen = [
-            context.forward(first, x=augmented(first.x.detach(), noise, self.strength), grad=True)
-            for _ in range(self.copies)
-        ]
-        return Lesson((Term(seen, Selection.everything(first), marginal_entropy),), state)
+        """One term per view, over all copies of it."""
+        terms = []
+        for seen in passes:
+            noise, images = context.noise(seen.view), seen.x.detach()
+            copies = [
+                context.forward(seen, x=augmented(images, noise, self.strength), grad=True) for _ in range(self.copies)
+            ]
+            terms.append(Term(copies, Selection.everything(seen), marginal_entropy))
+        return Lesson(terms, state)
 
 
 def marginal_entropy(passes: Sequence[Pass]) -> Tensor:
@@ -78,7 +80,8 @@ def augmented(x: Tensor, noise: Noise, strength: float) -> Tensor:
     """A random copy of each image (K, B, C, H, W): flipped or not, cropped, turned, sheared and shifted."""
     images = x.flatten(0, 1)
     require_images("MEMO", images)
-    numbers = noise.uniform(x.shape[1], 6).flatten(0, 1).to(x.dtype)
+    exact = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
+    numbers = noise.uniform(x.shape[1], 6).flatten(0, 1).to(exact)
     flip, crop, turn, shear, right, down = (numbers[:, place] for place in range(6))
     mirrored = torch.where(flip < 0.5, 1.0, -1.0)
     size = 1 - 0.5 * strength * crop
@@ -90,7 +93,6 @@ def augmented(x: Tensor, noise: Noise, strength: float) -> Tensor:
         torch.stack([mirrored * size * angle.cos(), size * (skew - angle.sin()), across], dim=-1),
         torch.stack([mirrored * size * angle.sin(), size * angle.cos(), along], dim=-1),
     )
-    exact = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
-    grid = affine_grid(torch.stack(rows, dim=1).to(exact), list(images.shape), align_corners=False)
+    grid = affine_grid(torch.stack(rows, dim=1), list(images.shape), align_corners=False)
     moved = grid_sample(images.to(exact), grid, padding_mode="reflection", align_corners=False)
     return moved.to(x.dtype).reshape(x.shape)

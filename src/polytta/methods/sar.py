@@ -87,6 +87,7 @@ class SAR(Method):
         return Lesson(
             terms,
             state={"entropy_average": torch.where(resets, torch.nan, average) if fixed else average},
+            penalty=self.penalty(context, perturbed),
             moves={"fixed": None, "reference": torch.ones_like(resets), "deyo": first.learners}[self.quirks],
             resets=resets,
             keep_momentum=not fixed,

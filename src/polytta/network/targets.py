@@ -84,14 +84,17 @@ def _matching(argument: str, patterns: str | Sequence[str], found: Sequence[str]
         raise ConfigError(f"{argument}: got {patterns!r}; allowed are names or regular expressions, or None.")
     matched: set[str] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        exact = [pattern] if pattern in found else [name for name in found if name.startswith(f"{pattern}.")]
+        if exact:
+            matched.update(exact)
+            continue
         try:
             expression = re.compile(pattern)
         except (re.error, TypeError) as error:
             raise ConfigError(
                 f"{argument}: got {pattern!r} ({error}); allowed are names and regular expressions."
             ) from error
-        exact = [pattern] if pattern in found else [name for name in found if name.startswith(f"{pattern}.")]
-        hits = exact or [name for name in found if expression.search(name)]
+        hits = [name for name in found if expression.search(name)]
         if not hits:
             raise ConfigError(
                 f"{argument}: got {pattern!r}, which matches no norm layer; allowed are {_listing(found)}."

@@ -43,8 +43,6 @@ class Engine(ABC):
     name: ClassVar[str]
     static_shapes: ClassVar[bool] = False
     """Whether every pass has the same shapes whatever was selected."""
-    records: ClassVar[bool] = False
-    """Whether whole steps are recorded and replayed (``recorder``), which needs a CUDA device."""
 
     def __init__(
         self,

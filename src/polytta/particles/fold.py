@@ -6,6 +6,8 @@ has its own, so that a prediction beside a step in another thread reads nothing 
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -53,10 +55,30 @@ class Fold:
         return [count * (size // sum(self.counts)) for count in self.counts]
 
 
-class CurrentFold(threading.local):
-    """The pass that this thread is in."""
+class CurrentFold:
+    """The pass that this thread is in; in none, the last that any thread was in.
 
-    fold: Fold = Fold()
+    The latter is for code that runs a layer again outside a pass, such as activation checkpointing, which on a GPU
+    happens in a thread of autograd's own.
+    """
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+        self._last = Fold()
+
+    @property
+    def fold(self) -> Fold:
+        """How rows belong to particles now."""
+        return getattr(self._own, "fold", self._last)
+
+    @contextmanager
+    def during(self, fold: Fold) -> Iterator[None]:
+        """Makes layers that are called inside belong to a pass."""
+        self._own.fold = self._last = fold
+        try:
+            yield
+        finally:
+            del self._own.fold
 
     def __reduce__(self) -> tuple[type["CurrentFold"], tuple[()]]:
         """A copy of a network is in no pass."""

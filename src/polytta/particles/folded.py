@@ -6,6 +6,7 @@ static variant every pass has the full K·B rows instead and ``where`` only weig
 the same shapes every time and can be captured.
 """
 
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -49,25 +50,25 @@ class FoldedEngine(Engine):
         particles, batch = x.shape[:2]
         if where is None or self.static_shapes:
             mask = where if self.uses_batch_statistics else None
-            self.enter_pass(theta, partial=where is not None, mask=mask, twice=twice)
-            out = self._forward(x.reshape(particles * batch, *x.shape[2:]))
+            with self.a_pass(theta, partial=where is not None, mask=mask, twice=twice):
+                out = self._forward(x.reshape(particles * batch, *x.shape[2:]))
             self._check_all_were_called()
             return out.unflatten(0, (particles, batch))
         counts = tuple(where.sum(dim=1).tolist())
         if sum(counts) == 0:
             return theta.new_zeros(particles, batch, self.findings.num_classes)
-        self.enter_pass(theta, partial=True, counts=None if len(set(counts)) == 1 else counts, twice=twice)
-        kept = self._forward(x[where])
+        with self.a_pass(theta, partial=True, counts=None if len(set(counts)) == 1 else counts, twice=twice):
+            kept = self._forward(x[where])
         return kept.new_zeros(particles, batch, kept.shape[1]).index_put((where,), kept)
 
-    def enter_pass(self, theta: Tensor, **about: Any) -> None:
-        """Tells the norm layers of a pass with these (K, P) parameters."""
+    def a_pass(self, theta: Tensor, **about: Any) -> AbstractContextManager[None]:
+        """While inside, the norm layers are in a pass with these (K, P) parameters."""
         affine: Affine = {}
         parts = theta.split(self._sizes, dim=1)
         for (layer, is_bias, shape), part in zip(self._slots, parts, strict=True):
             values = part.reshape(-1, *shape)
             affine[layer] = (affine[layer][0], values) if is_bias and layer in affine else (values, None)
-        self.current.fold = self.fold_class(theta.shape[0], affine, **about)
+        return self.current.during(self.fold_class(theta.shape[0], affine, **about))
 
     def _check_all_were_called(self) -> None:
         """A model may keep a layer in a plain list and call it there, past its replacement."""

@@ -19,7 +19,6 @@ from polytta.errors import ConfigError
 from polytta.network.norms import is_norm
 
 Precision = Literal["fp32", "tf32", "bf16"]
-PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "bf16")
 
 
 def prepare(network: nn.Module, precision: Precision) -> None:

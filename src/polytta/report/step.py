@@ -35,7 +35,7 @@ class StepReport:
             too.
         backward_by_particle: images whose loss was differentiated, over all passes; a second derivative is not counted
             again.
-        logits: (K, B', C) of the usable images, before the update.
+        logits: (K, B', C) of the usable images that the answer was made from: before the update, or after an episode.
         theta: (K, P) after the step.
         source: (P,).
         diversifier: how the particles interacted.

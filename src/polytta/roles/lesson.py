@@ -25,7 +25,8 @@ class Term:
     """One loss per particle and sample.
 
     Attributes:
-        passes: what the loss is a function of: one view, or several that it compares.
+        passes: what the loss is a function of: one view, or several that it compares; all passes of a lesson are of
+            the same parameters.
         selection: the samples that count.
         losses: called with ``passes``, or with the same passes over other images.
     """
@@ -55,7 +56,6 @@ class Lesson:
         moves: (K,) booleans, the particles whose optimizer takes a step; None means those that kept a sample.
         resets: (K,) booleans, the particles that return to source after the step; None means none.
         keep_momentum: whether a reset particle's optimizer state survives.
-        answer: (K, B, C) logits to answer with; None means those of the passes over the batch.
         look_again: given the direction (K, P) of this lesson, another to learn in its place (SAR's second pass).
         after_step: given the parameters (K, P) after the step, those to keep and the state (teachers, averages).
     """
@@ -66,7 +66,6 @@ class Lesson:
     moves: Tensor | None = None
     resets: Tensor | None = None
     keep_momentum: bool = False
-    answer: Tensor | None = None
     look_again: Callable[[Tensor], "Lesson"] | None = None
     after_step: Callable[[Tensor], tuple[Tensor, State]] | None = None
 

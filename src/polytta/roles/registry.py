@@ -60,6 +60,8 @@ class Registry(Mapping[str, type[P]], Generic[P]):
         """Makes a class available by its ``name``; also as a decorator."""
         if not (inspect.isclass(one) and issubclass(one, self.kind)):
             raise ConfigError(f"{self.argument}: got {one!r}; allowed is a subclass of {self.kind.__name__}.")
+        if not isinstance(getattr(one, "name", None), str):
+            raise ConfigError(f"{self.argument}: got {one.__name__} without a name; allowed is a class with one.")
         known = self._classes.setdefault(one.name, one)
         if known is not one and _path_of(known) != _path_of(one):
             raise ConfigError(
@@ -86,7 +88,14 @@ class Registry(Mapping[str, type[P]], Generic[P]):
             part = self._make(spec["name"], {**(presets or {}).get(spec["name"], {}), **given})
         else:
             raise ConfigError(f"{self.argument}: got {spec!r}; allowed {self._allowed}.")
-        part.validate()
+        if type(part) is self.kind:
+            raise ConfigError(f"{self.argument}: got the bare {self.kind.__name__}; allowed {self._allowed}.")
+        try:
+            part.validate()
+        except TypeError as error:
+            raise ConfigError(
+                f"{self.argument}: got {part!r} ({error}); allowed are numbers where it has numbers."
+            ) from error
         return part
 
     def name_of(self, part: P) -> str:
@@ -99,21 +108,24 @@ class Registry(Mapping[str, type[P]], Generic[P]):
         described: dict[str, Any] = {"name": self.name_of(part)}
         if dataclasses.is_dataclass(part):
             described.update({f.name: plain_value(getattr(part, f.name)) for f in dataclasses.fields(part)})
+        elif vars(part):
+            described[NOT_STORED] = repr(part)
         return described
 
     def _make(self, name: str, settings: Mapping[str, Any]) -> P:
         found = self._class(name)
-        lost = [key for key, value in settings.items() if isinstance(value, Mapping) and NOT_STORED in value]
+        lost = [key for key, value in settings.items() if key == NOT_STORED or _is_lost(value)]
         if lost:
+            of = "settings are" if lost[0] == NOT_STORED else f"{lost[0]!r} is"
             raise StateError(
-                f"{self.argument}: got {name!r} whose {lost[0]!r} is not stored in a state file; "
+                f"{self.argument}: got {name!r} whose {of} not stored in a state file; "
                 f"allowed is {self.argument}= in polytta.load."
             )
         try:
             return found(**{key: as_tuples(value) for key, value in settings.items()})
         except TypeError as error:
             allowed = ", ".join(inspect.signature(found).parameters) or "none"
-            raise ConfigError(f"{self.argument}: {name} got {dict(settings)}; allowed are {allowed}.") from error
+            raise ConfigError(f"{self.argument}: got {name!r} with {dict(settings)}; allowed are {allowed}.") from error
 
     def _class(self, name: str) -> type[P]:
         if ":" in name:
@@ -129,7 +141,7 @@ class Registry(Mapping[str, type[P]], Generic[P]):
 
     @property
     def _allowed(self) -> str:
-        return f"are {sorted(self)}, 'module:Class', or a {self.kind.__name__} of {self.group}"
+        return f"are {sorted(self)}, a table with a name, 'module:Class', or an object of {self.group}"
 
 
 def load_object(argument: str, path: str) -> Any:
@@ -137,7 +149,7 @@ def load_object(argument: str, path: str) -> Any:
     module, _, name = path.partition(":")
     try:
         found: Any = import_module(module)
-    except ImportError as error:
+    except (ImportError, ValueError, TypeError) as error:
         raise ConfigError(f"{argument}: got {path!r}; allowed are modules that can be imported ({error}).") from error
     for part in name.split("."):
         if not hasattr(found, part):
@@ -167,6 +179,13 @@ def plain_value(value: Any) -> Any:
         sizes = sum(item.numel() for item in value.values() if isinstance(item, Tensor))
         return {NOT_STORED: f"mapping of {len(value)} tensors, {sizes} values"}
     return {NOT_STORED: repr(value)}
+
+
+def _is_lost(value: Any) -> bool:
+    """Whether something in a plain value was not stored."""
+    if isinstance(value, Mapping):
+        return NOT_STORED in value or any(map(_is_lost, value.values()))
+    return isinstance(value, list | tuple) and any(map(_is_lost, value))
 
 
 def as_tuples(value: Any) -> Any:

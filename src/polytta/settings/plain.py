@@ -6,6 +6,7 @@ from typing import Any
 
 from polytta.aggregate import AGGREGATES, Aggregate
 from polytta.diversity import DIVERSIFIERS, Diversifier
+from polytta.errors import StateError
 from polytta.methods import METHODS, Method
 from polytta.optim import OPTIMIZERS, Optimizer
 from polytta.roles.registry import as_tuples, plain_value, source_digest
@@ -21,7 +22,10 @@ def to_plain(settings: Settings) -> dict[str, Any]:
 def from_plain(stored: Mapping[str, Any]) -> Settings:
     """The settings that ``to_plain`` described, parts as tables; options newer than a file have their default."""
     known = {f.name for f in fields(Settings)}
-    return Settings(**{name: as_tuples(value) for name, value in stored.items() if name in known})
+    unknown = sorted(stored.keys() - known)
+    if unknown:
+        raise StateError(f"settings: got {unknown[0]!r}, of another version; allowed are {', '.join(sorted(known))}.")
+    return Settings(**{name: as_tuples(value) for name, value in stored.items()})
 
 
 def plugin_sources(settings: Settings) -> dict[str, str]:

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
+from textwrap import fill
 from typing import Any, Literal, TypeVar
 
 from polytta.aggregate import Aggregate
@@ -94,7 +95,10 @@ class Settings:
 
 def field_help() -> dict[str, str]:
     """{option: its help}, read off the text behind each field."""
-    source = inspect.getsource(Settings).splitlines()
+    try:
+        source = inspect.getsource(Settings).splitlines()
+    except OSError:  # installed without its source text
+        return {}
     found: dict[str, str] = {}
     for f in fields(Settings):
         start = next(n for n, line in enumerate(source) if line.startswith(f"    {f.name}: "))
@@ -133,6 +137,7 @@ def takes_settings(function: F) -> F:
         return function(**signature.bind(*args, **kwargs).arguments)
 
     bound.__signature__ = signature  # type: ignore[attr-defined]
-    listed = "\n".join(f"        {name}: {text}" for name, text in field_help().items())
+    lines = (f"{name}: {text}" for name, text in field_help().items())
+    listed = "\n".join(fill(line, 116, initial_indent=" " * 8, subsequent_indent=" " * 12) for line in lines)
     bound.__doc__ = (function.__doc__ or "").replace("        settings: every option of them.", listed)
     return bound  # type: ignore[return-value]

@@ -39,7 +39,7 @@ def resolve_transforms(argument: str, spec: object, known: Mapping[str, Chosen],
         raise StateError(
             f"{argument}: got a state made with {argument} a file cannot hold; allowed is {argument}= in polytta.load."
         )
-    elif isinstance(spec, Mapping) and isinstance(spec.get("transforms"), Sequence):
+    elif isinstance(spec, Mapping) and isinstance(spec.get("transforms"), list | tuple):
         resolved = _from_table(argument, spec, kind)
     elif isinstance(spec, Sequence) and not isinstance(spec, str):
         resolved = kind(tuple(_transform(argument, one) for one in spec))

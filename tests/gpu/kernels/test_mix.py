@@ -17,6 +17,7 @@ def test_sums_are_those_of_matrix_products(shape: tuple[int, ...]) -> None:
     assert torch.allclose(kernels.mix(weights, x).double(), expected, atol=1e-5)
 
 
+@needs_kernels
 def test_the_slope_through_products_is_that_of_autograd() -> None:
     torch.manual_seed(0)
     gradients = torch.randn(2, 3, 4, 3, 5, 5, device=DEVICE, requires_grad=True)

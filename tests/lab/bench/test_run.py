@@ -214,7 +214,7 @@ def test_the_formula_of_the_evidence_is_pinned_where_it_weighs(monkeypatch: pyte
 
 
 def test_layers_that_the_model_does_not_have_are_refused_by_row() -> None:
-    with pytest.raises(ConfigError, match="variant 'tent': targets: 'layer9' matches no norm layer"):
+    with pytest.raises(ConfigError, match="variant 'tent': targets: got 'layer9', which matches no norm layer"):
         plan_cell(tiny_cell("tent", {"targets": "layer9"}))
 
 
