@@ -88,6 +88,16 @@ def test_a_registered_part_has_a_name() -> None:
         polytta.register_method(spread)
 
 
+def test_an_installed_package_brings_names(examples: Path) -> None:
+    about = examples / "afar-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: afar\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[polytta.methods]\nconfident = confident:Confident\n")
+    adapted = polytta.adapt(small_model("group"), {"name": "confident", "threshold": 0.7})
+    assert adapted.config.method == import_module("confident").Confident(threshold=0.7)
+    assert "confident" in polytta.methods.METHODS
+
+
 def test_a_part_from_outside_comes_back_from_a_state_file(tmp_path: Path) -> None:
     model = small_model("group")
     adapted = polytta.adapt(

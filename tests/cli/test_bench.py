@@ -49,30 +49,6 @@ def test_a_flag_wins_over_the_file_also_where_it_gives_the_default(
     assert json.loads((tmp_path / "out/grid.json").read_text())["seeds"] == [0]
 
 
-def test_parts_in_the_current_folder_are_found_by_the_program_and_its_workers(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "from polytta.methods import Tent\n\n\n"
-        "class Mine(Tent):\n    name = 'mine'\n\n\n"
-        "def brighter(x):\n    return x + 0.1\n"
-    )
-    grid = ("--corruptions", "fog", "contrast", "--variants", "naive", "--images", 2, "--lrs", 0.01)
-    options = ("--methods", "mine:Mine", "--set", "lenses=unchanged,mine:brighter", "aggregate=evidence")
-    arguments = ("bench", *grid, *options, "--out", "out", "--jobs", 2)
-    done = polytta(*arguments, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "4 cells run" in done.stdout
-    with (tmp_path / "out/table.csv").open() as table:
-        rows = list(csv.DictReader(table))
-    assert {(row["method"], row["lenses"], row["aggregate"]) for row in rows} == {
-        ("deyo", "unchanged+mine:brighter", "evidence"),
-        ("mine:Mine", "unchanged+mine:brighter", "evidence"),
-    }
-    assert "0 cells run, 4 were finished before" in polytta(*arguments, cwd=tmp_path).stdout
-    # Another version of the file is another method, whatever its name.
-    (tmp_path / "mine.py").write_text((tmp_path / "mine.py").read_text().replace("0.1", "0.2"))
-    assert "4 cells run, 0 were finished before" in polytta(*arguments, cwd=tmp_path).stdout
-
-
 def test_the_exit_code_says_that_a_cell_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = TINY.replace("tiny", "fragile")
     arguments = ["--models", model, "--corruptions", "fog", "--variants", "source", "--images", "100", "--jobs", "1"]
