@@ -4,19 +4,21 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 DEMO ?=
 
-.PHONY: demo test test-numerical check bench bench-gpu clean
+.PHONY: demo test test-kernels test-numerical check bench bench-gpu clean
 
 demo: $(VENV)/.base
 	$(RUN) -m polytta demo $(DEMO)
 
-# GPU kernels run in Triton's interpreter, which must be chosen before anything is imported.
 test: $(VENV)/.dev
 	$(RUN) -m pytest -n 2
+
+# GPU kernels in Triton's interpreter, which must be chosen before anything is imported.
+test-kernels: $(VENV)/.dev
 	TRITON_INTERPRET=1 $(RUN) -m pytest -n 2 tests/gpu/kernels tests/gpu/test_stem.py
 
 # Other processors add in another order; torch can be told to do as if it were on one.
 NUMERICAL := tests/aggregate tests/checks tests/diversity tests/guard tests/lab/bench tests/methods tests/models \
-	tests/network tests/optim tests/particles tests/report tests/views tests/test_adapter.py tests/test_api.py \
+	tests/engine tests/network tests/optim tests/particles tests/report tests/views tests/test_adapter.py tests/test_api.py \
 	tests/test_export.py tests/test_noise.py tests/test_persist.py tests/test_populations.py
 test-numerical: $(VENV)/.dev
 	ATEN_CPU_CAPABILITY=default $(RUN) -m pytest -n 2 $(NUMERICAL)
