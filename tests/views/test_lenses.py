@@ -14,7 +14,7 @@ from polytta.data.corruptions import corrupt
 from polytta.errors import ConfigError, StateError
 from polytta.methods import DeYO, Tent
 from polytta.models import create
-from polytta.views import View, farther, horizontal_flip, sharper, softer, unchanged, vertical_flip
+from polytta.views import TRANSFORMS, View, farther, horizontal_flip, sharper, softer, unchanged, vertical_flip
 from polytta.views.lenses import LENSES, Lenses
 
 OPTICS = LENSES["optics"].transforms
@@ -111,10 +111,11 @@ def test_what_a_lens_returns_is_checked(lens: View, message: str) -> None:
         adapted(small_stream(1, 2)[0])
 
 
-def test_grad_does_not_compare_what_was_seen_differently() -> None:
-    with pytest.raises(ConfigError, match="lenses: got different ones with diversity 'grad'"):
-        polytta.adapt(small_model("group"), diversity="grad", lenses="optics")
-    polytta.adapt(small_model("group"), diversity="grad", lenses=[horizontal_flip])
+@pytest.mark.parametrize("lens", TRANSFORMS.values(), ids=lambda lens: lens.__name__)
+def test_a_lens_can_be_differentiated_twice(lens: View) -> None:
+    x = torch.randn(1, 1, 5, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lens, x)
+    assert torch.autograd.gradgradcheck(lens, x)
 
 
 def test_parameters_learnt_through_different_lenses_are_not_merged() -> None:

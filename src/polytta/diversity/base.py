@@ -17,7 +17,7 @@ class Diversifier(ABC):
 
     name: ClassVar[str]
     needs_input_gradient: ClassVar[bool] = False
-    """Whether passes must be differentiable with respect to the images."""
+    """Whether passes must be differentiable with respect to their ``images``."""
 
     def differentiates_twice(self, x: Tensor) -> bool:
         """Whether passes over ``x`` need a second derivative, which fused attention does not have.

@@ -4,6 +4,9 @@ r"""Input-gradient level: particles whose losses depend on the image in differen
     D_ij = mean over samples both kept of ⟨g_ib, g_jb⟩   ("dot"; or their cosine, or -‖g_ib - g_jb‖² for "l2")
     Ω_Grad = + 1/(K(K-1)) · Σ_{i≠j} D_ij,    minimise Σᵢ ℓᵢ + K λ Ω_Grad
 
+Where particles look through different lenses, ℓ(x; θᵢ) is the loss at lensᵢ(x): gradients are those by the image they
+share, and comparable. Images that a method makes of what a particle sees (MEMO's copies) are taken as they are.
+
 Equation 8 of the multi-hypothesis paper, λ = 0.3, which prints a minus but says and needs the plus: alignment is
 penalised (``sign="literal"`` takes the minus at its word). Gradients are per sample, so λ does not depend on the batch
 size. Nor does the printed form have a scale: the dot product grows with the square of the input gradient, and λ = 0.3
@@ -100,7 +103,7 @@ class Grad(Diversifier):
         per_particle = objective.weighted(term).sum(dim=1)
         counts = term.selection.mask.sum(dim=1).clamp(min=1)
         descent = objective.gradient((per_particle / counts).sum(), retain_graph=True)
-        images = [one.x for one in term.passes]
+        images = [one.images for one in term.passes]
         gradients = _side_by_side(torch.autograd.grad(per_particle.sum(), images, create_graph=True))
         omega = self._omega(objective, gradients, term)
         return descent, torch.autograd.grad(omega, objective.theta)[0]
@@ -110,12 +113,12 @@ class Grad(Diversifier):
         mask = term.selection.mask
         per_particle = objective.weighted(term).sum(dim=1)
         retain = objective.penalty is not None
-        images = [one.x for one in term.passes]
+        images = [one.images for one in term.passes]
         base, *slopes = torch.autograd.grad(per_particle.sum(), (objective.theta, *images), retain_graph=retain)
         towards = self._slope(objective, _side_by_side(slopes), term)
         step = _step_size(_side_by_side([one.detach() for one in images]), towards, objective.rounding)
         shifted = [
-            objective.again(one, torch.addcmul(one.x.detach(), step, part), mask)
+            objective.again(one, torch.addcmul(one.images.detach(), step, part), mask)
             for one, part in zip(term.passes, towards.unbind(dim=2), strict=True)
         ]
         counts = mask.sum(dim=1, keepdim=True).clamp(min=1)

@@ -42,17 +42,22 @@ class BatchContext:
         self.forward_samples = torch.zeros(self.particles, dtype=torch.int64, device=theta.device)
         self.backward_samples = torch.zeros_like(self.forward_samples)
         self._by_images = self.learns and parts.diversifier.needs_input_gradient
+        self._before_lens = self._by_images and parts.lenses.differ(self.particles // parts.populations)
         self._twice = self._by_images and parts.diversifier.differentiates_twice(x)
 
     def passes(self) -> list[Pass]:
         """One differentiable pass per view; only the views a prediction needs when nothing is to be learnt."""
         found = []
-        for view, images in enumerate(self.parts.seen(self.x, self.particles, to_predict=not self.learns)):
+        seen = self.parts.seen(self.x, self.particles, to_predict=not self.learns, lensed=not self._before_lens)
+        for view, images in enumerate(seen):
+            unlensed = None
             if self._by_images:
                 images = images.detach().clone().requires_grad_()
+            if self._before_lens:
+                images, unlensed = self.parts.through_lenses(images), images
             self.forward_samples = self.forward_samples + images.shape[1]
             logits = self.engine.logits(self.theta, images, twice=self._twice)
-            found.append(Pass(self.theta, images, logits, None, view))
+            found.append(Pass(self.theta, images, logits, None, view, unlensed))
         return found
 
     def prediction(self, passes: Sequence[Pass]) -> Tensor:
@@ -74,21 +79,26 @@ class BatchContext:
             where = None
         if grad and where is not None:
             where = self._with_partners(where)
-        images = near.x if x is None else x
-        if grad and self._by_images and not images.requires_grad:
-            images = images.detach().clone().requires_grad_()
+        images, unlensed = (near.x, near.unlensed) if x is None or x is near.x else (x, None)
         with torch.set_grad_enabled(grad):
-            return self._run(near.theta if theta is None else theta, images, where, near.view)
+            if grad and unlensed is not None:
+                # Whoever differentiated ``near`` may have freed its way through the lens.
+                images = self.parts.through_lenses(unlensed)
+            elif grad and self._by_images and not images.requires_grad:
+                images = images.detach().clone().requires_grad_()
+            return self._run(near.theta if theta is None else theta, images, where, near.view, unlensed)
 
     def again(self, near: Pass, x: Tensor, needed: Tensor) -> Pass:
-        """A pass like ``near`` over other images, for at least the pairs marked, to be differentiated by parameters."""
+        """``near`` with ``x`` for its ``images``, for at least the pairs marked, to be differentiated by parameters."""
         # Fewer rows would change batch statistics, so those see again what they saw.
         where = near.where if self.engine.uses_batch_statistics else needed
         self.backward_samples = self.backward_samples + needed.sum(dim=1)
         if where is not None:
             where = self._with_partners(where)
         with torch.enable_grad():
-            return self._run(near.theta, x, where, near.view)
+            if near.unlensed is None:
+                return self._run(near.theta, x, where, near.view)
+            return self._run(near.theta, self.parts.through_lenses(x), where, near.view, x)
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Tensors named like the model's parameters as one vector (P,)."""
@@ -104,6 +114,6 @@ class BatchContext:
         grouped = where.unflatten(0, (self.parts.populations, -1))
         return grouped.any(dim=1, keepdim=True).expand_as(grouped).flatten(0, 1)
 
-    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int) -> Pass:
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int, unlensed: Tensor | None = None) -> Pass:
         self.forward_samples = self.forward_samples + (x.shape[1] if where is None else where.sum(dim=1))
-        return Pass(theta, x, self.engine.logits(theta, x, where, twice=self._twice), where, view)
+        return Pass(theta, x, self.engine.logits(theta, x, where, twice=self._twice), where, view, unlensed)

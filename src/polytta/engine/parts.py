@@ -63,11 +63,18 @@ class Parts:
             network=network,
         )
 
-    def seen(self, x: Tensor, particles: int, *, to_predict: bool) -> list[Tensor]:
+    def seen(self, x: Tensor, particles: int, *, to_predict: bool, lensed: bool = True) -> list[Tensor]:
         """(G·K, B, ...) what particles see of batches (G, B, ...), for every view or for those a prediction needs."""
+        lenses = self.lenses if lensed else Lenses()
         populations, batch = x.shape[:2]
         found = []
         for images in self.views.of(x.flatten(0, 1), to_predict=to_predict):
-            looked = self.lenses.of(images, particles // populations)
+            looked = lenses.of(images, particles // populations)
             found.append(looked.unflatten(1, (populations, batch)).transpose(0, 1).flatten(0, 1))
         return found
+
+    def through_lenses(self, images: Tensor) -> Tensor:
+        """(G·K, B, ...) what particles see of images (G·K, B, ...) of their own."""
+        populations, batch = self.populations, images.shape[1]
+        looked = self.lenses.each(images.unflatten(0, (populations, -1)).transpose(0, 1).flatten(1, 2))
+        return looked.unflatten(1, (populations, batch)).transpose(0, 1).flatten(0, 1)

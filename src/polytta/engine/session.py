@@ -220,6 +220,7 @@ class Session:
         """The step, made at the first batch, when the shapes are known."""
         if self._step is None:
             config = self.config
+            self._require_differentiable_lenses(x)
             engine_class = choose_engine(config.settings.engine, self.source.device)
             findings = engine_class.examine(self.network, x[:1], config.layers)
             known = self.state.num_classes
@@ -232,6 +233,12 @@ class Session:
             self._step = Step(engine, parts)
             self._recorded = engine.recorder(replace(self._step, guarded=True))
         return self._step
+
+    def _require_differentiable_lenses(self, x: Tensor) -> None:
+        """Particles that look differently are compared by the images before their lenses, by some diversifiers."""
+        lenses, diversity, particles = self.config.lenses, self.config.diversity, self.particles
+        if diversity.needs_input_gradient and lenses.differ(particles):
+            lenses.require_slopes(x, particles, diversity.name, twice=diversity.differentiates_twice(x))
 
     def _meet_stream(self, findings: Findings, batch: int) -> None:
         """Takes over what the first batch to learn from has told."""

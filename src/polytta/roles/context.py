@@ -44,6 +44,7 @@ class Context(Start, Protocol):
                 statistics_of_all: bool = False, grad: bool = False) -> Pass:  # fmt: skip
         """Another pass like ``near`` with other images, other parameters, or for some (particle, sample) pairs only.
 
+        Images are as particles see them, after their lenses.
         With ``grad`` it can be learnt from. A pass of some pairs has batch statistics of just these, unless
         ``statistics_of_all``.
         """

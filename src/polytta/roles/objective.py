@@ -25,7 +25,7 @@ class Objective:
         source: (P,) parameters of the source model.
         terms: what each particle descends.
         penalty: (G·K,) loss on the parameters themselves, or None.
-        again: repeats a pass with other images, for at least the (particle, sample) pairs marked.
+        again: repeats a pass with others in place of its ``images``, for at least the (particle, sample) pairs marked.
         particles: K.
         populations: G.
         rounding: relative rounding error of the passes.

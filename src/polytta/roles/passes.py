@@ -13,10 +13,12 @@ class Pass:
 
     Attributes:
         theta: (K, P) parameters it was made with; gradients are taken with respect to these.
-        x: (K, B, ...) images.
+        x: (K, B, ...) images as the particles see them.
         logits: (K, B, C).
         where: the (particle, sample) pairs that were computed; None means all.
         view: which view of the batch this is.
+        unlensed: (K, B, ...) the images before each particle's lens, of which ``x`` is a differentiable function, where
+            input gradients are wanted and lenses differ; else None.
     """
 
     theta: Tensor
@@ -24,6 +26,12 @@ class Pass:
     logits: Tensor
     where: Tensor | None = None
     view: int = 0
+    unlensed: Tensor | None = None
+
+    @property
+    def images(self) -> Tensor:
+        """(K, B, ...) what input gradients are taken of: only before different lenses do pixels mean the same."""
+        return self.x if self.unlensed is None else self.unlensed
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,6 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
     optimizers = resolve_optimizers(settings.optimizer, settings.particles)
     rates = _given_rates(settings, optimizers)
     lenses, diversity = resolve_lenses(settings.lenses), resolve_diversity(settings.diversity)
-    if diversity.needs_input_gradient and lenses.differ(settings.particles):
-        raise ConfigError(
-            f"lenses: got different ones with diversity {diversity.name!r}, which compares images pixel by pixel; "
-            "allowed are equal lenses, or another diversity."
-        )
     views, aggregate = resolve_views(settings.views), resolve_aggregate(settings.aggregate)
     layers = choose_layers(model, settings.targets, settings.exclude)
     statistics: Any = method.statistics if settings.statistics == "auto" else settings.statistics

@@ -41,8 +41,8 @@ class Settings:
     """Versions of the batch to learn from: a name, callables, or ``polytta.views.Views``."""
     lenses: str | Table | Sequence[str | View] | Lenses = "none"
     """How each particle looks at the images: "none" alike, "optics" as they are, from farther away, sharper, mirrored,
-    and from much farther away (the first K of these); or callables. Best with aggregate "evidence"; not with diversity
-    "grad", which compares images pixel by pixel."""
+    and from much farther away (the first K of these); or callables. Best with aggregate "evidence"; with diversity
+    "grad" they must be differentiable."""
     preset: str = "paper"
     """Thresholds for methods given by name: "paper", or "official" for each method's own public code."""
     aggregate: str | Table | Aggregate = "probs"
