@@ -101,8 +101,11 @@ def test_a_graph_survives_resets_other_shapes_and_copies() -> None:
         {"particles_at_once": 2, "diversity": "grad"},
         {"lenses": "optics", "aggregate": "evidence"},
         {"populations": 2, "lenses": "optics", "diversity": "kl"},
+        {"lenses": "optics", "diversity": "grad"},
+        {"lenses": "optics", "diversity": Grad(solver="exact", scale="literal", weight=0.01)},
+        {"populations": 2, "lenses": "optics", "diversity": "grad", "views": "flips"},
     ],
-    ids=["slices", "lenses", "populations"],
+    ids=["slices", "lenses", "populations", "grad", "exact grad", "populations with grad"],
 )
 @pytest.mark.parametrize("kind", ["batch", "group", "layer"])
 def test_a_graph_of_more_than_the_usual_gives_what_the_cpu_gives(kind: str, more: dict[str, object]) -> None:
