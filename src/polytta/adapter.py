@@ -122,8 +122,8 @@ class Adapted(nn.Module):
 
     @property
     def learning_rates(self) -> Tensor:
-        """(G·K,) one per particle; NaN until the first batch when the reference rule decides."""
-        return self._session.state.learning_rates
+        """(G·K,) one per particle; NaN until a batch has decided them."""
+        return self._session.learning_rates
 
     @property
     def step(self) -> Tensor:
@@ -142,7 +142,10 @@ class Adapted(nn.Module):
     def best(self) -> int:
         """The particle with the most label-free evidence."""
         export.require_one_population(self, "best")
-        return int(evidence.scores(self.evidence).argmax()) if self.evidence else 0
+        if not self.evidence:
+            return 0
+        anchors = torch.tensor(self.config.anchors, device=self.theta.device)
+        return int(evidence.scores(evidence.with_anchors(self.evidence, anchors)).argmax())
 
     # ------------------------------------------------------------------ taking it elsewhere
 

@@ -18,8 +18,11 @@ from polytta.settings.settings import takes_settings
 
 
 @takes_settings
-def adapt(model: nn.Module, method: str | Mapping[str, Any] | Method = "deyo", **settings: Any) -> Adapted:
+def adapt(model: nn.Module, method: str | Mapping[str, Any] | Method | None = None, **settings: Any) -> Adapted:
     """Wraps an image classifier so that it adapts to the stream it predicts on.
+
+    ``adapt(model)`` is the population that we recommend. Whoever names a method or says something of the population
+    composes it by hand, and the paper's settings fill in the rest.
 
     Args:
         model: any ``nn.Module`` from (B, ...) images to (B, C) logits, on any device; it is never changed.

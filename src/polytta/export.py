@@ -6,7 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from polytta.errors import ConfigError
-from polytta.network.copies import share_structure, use_batch_statistics
+from polytta.aggregate import evidence
+from polytta.engine.step import detail_of
+from polytta.network.copies import share_structure
+from polytta.network.statistics import use_statistics
 from polytta.particles.folded import FoldedEngine
 from polytta.particles.precision import plain_attention
 from polytta.views import View, unchanged
@@ -21,6 +24,7 @@ class FrozenEnsemble(nn.Module):
     """All K particles as one module without adaptation: (B, ...) images to (B, C) log-probabilities."""
 
     theta: Tensor
+    pseudo_images: Tensor | None
     engine: FoldedEngine
 
     def __init__(self, adapted: "Adapted", engine: FoldedEngine) -> None:
@@ -31,16 +35,19 @@ class FrozenEnsemble(nn.Module):
         self.views = adapted.config.views
         self.lenses = adapted.config.lenses
         self.register_buffer("theta", adapted.theta.detach().clone())
-        for name, value in adapted.evidence.items():
+        self.register_buffer("pseudo_images", engine.pseudo_images)
+        known = evidence.with_anchors(adapted.evidence, torch.tensor(adapted.config.anchors, device=self.theta.device))
+        for name, value in known.items():
             self.register_buffer(f"evidence_{name}", value.clone())
-        self.evidence_names = tuple(adapted.evidence)
+        self.evidence_names = tuple(known)
 
     def forward(self, x: Tensor) -> Tensor:
         """Predicts."""
-        with self.engine.a_pass(self.theta):
+        mask = None if self.pseudo_images is None else x.new_ones(self.theta.shape[0], x.shape[0], dtype=torch.bool)
+        with self.engine.a_pass(self.theta, mask=mask, pseudo_images=self.pseudo_images):
             logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
-        evidence = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
-        return self.aggregate.combine(logits, evidence)
+        known = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
+        return self.aggregate.combine(logits.unsqueeze(0), known, detail_of(x.unsqueeze(0), self.aggregate))[0]
 
     def _logits(self, x: Tensor) -> Tensor:
         particles = self.theta.shape[0]
@@ -87,6 +94,7 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
     if which == "ensemble":
         return FrozenEnsemble(adapted, adapted.folded_engine()).eval()
     lens: View = unchanged
+    number = 0
     if which == "merged":
         lens = _common_lens(adapted)
         vector = adapted.theta.mean(dim=0)
@@ -97,8 +105,7 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
         last = adapted.config.particles - 1
         raise ConfigError(f"which: got {which!r}; allowed are 'merged', 'best', 'ensemble' or a particle 0..{last}.")
     network = share_structure(adapted.source_network)
-    if adapted.config.statistics == "batch":
-        use_batch_statistics(network)
+    use_statistics(network, adapted.config.statistics[number])
     with torch.no_grad():
         for name, value in adapted.layout.named(vector).items():
             layer, _, kind = name.rpartition(".")
@@ -109,8 +116,9 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
 def _common_lens(adapted: "Adapted") -> View:
     """The lens all particles look through; parameters learnt through different ones have no meaningful mean."""
     lenses = adapted.config.lenses
-    if lenses.differ(adapted.config.particles):
+    if lenses.differ(adapted.config.particles) or len(set(adapted.config.statistics)) > 1:
         raise ConfigError(
-            "which: got 'merged' for particles with different lenses; allowed are 'ensemble', 'best' or a number."
+            "which: got 'merged' for particles with different lenses or statistics; allowed are 'ensemble', 'best' or "
+            "a number."
         )
     return lenses.of_particle(0)

@@ -1,16 +1,32 @@
-"""The role of an aggregate: one prediction from K."""
+"""The role of an aggregate: one prediction from K, and who of them should start over."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Particles that start over.
+
+    Attributes:
+        rows: (R,) booleans.
+        donors: (R,) the row whose parameters each of them would take.
+    """
+
+    rows: Tensor
+    donors: Tensor
 
 
 class Aggregate(ABC):
     """Base of all aggregates. Subclasses are frozen dataclasses with a ``name``."""
 
     name: ClassVar[str]
+    by_fineness: ClassVar[bool] = False
+    """Whether it asks how fine the detail of each image is."""
 
     def validate(self) -> None:
         """Raises ConfigError when a field has a value that is not allowed."""
@@ -20,9 +36,13 @@ class Aggregate(ABC):
         return {}
 
     @abstractmethod
-    def combine(self, logits: Tensor, evidence: Mapping[str, Tensor]) -> Tensor:
+    def combine(self, logits: Tensor, evidence: Mapping[str, Tensor], fineness: Tensor) -> Tensor:
         """(..., B, C) log-probabilities from (..., K, B, C) logits.
 
         ``evidence`` is what the answers before this batch say about the particles (``polytta.aggregate.evidence``),
-        empty before the first.
+        empty before the first; ``fineness`` (..., B) is how fine the detail of each image is, 0 unless ``by_fineness``.
         """
+
+    def restarts(self, evidence: Mapping[str, Tensor], populations: int) -> Restart | None:
+        """The particles of all populations that should start over, given the evidence after a batch; None for none."""
+        return None

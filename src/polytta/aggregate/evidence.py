@@ -1,14 +1,26 @@
 r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
 
-    sᵢ = 2 H(mean over the stream of pᵢ) - mean over the stream of H(pᵢ),   wᵢ ∝ exp(5 sᵢ / ln 10),   p ∝ Π pᵢ^wᵢ
+    sᵢ = b H(m₀) - h₀  +  2 (H(mᵢ) - H(m₀)) - ½ (hᵢ - h₀),     b = 2 (H(m) / ln C)⁴
+    wᵢ ∝ exp(20 sᵢ / ln 10),   p ∝ Π pᵢ^wᵢ
 
-The mutual information between images and particle i's answers, plus once more the entropy of its mean answer. A
-particle that has learnt nothing, or sees badly, is unsure of single images and scores low; one that has collapsed onto
-few classes is sure of them but scores lower still. Balance counts twice because sureness is what every particle is
-trained to show. The weighted geometric mean lets whoever is sure of *this* image speak louder, also where no particle
-is best over the whole stream, as in a mixture of shifts; probabilities count as at least 10⁻⁶, so that nobody has a
-veto. Five per factor of ten of information, so that being sure is worth the same among ten classes and among a
-thousand. The scores cover about the last 1,000 images and never the batch they are used on.
+mᵢ is the mean of particle i's answers over the stream and hᵢ their mean entropy; 0 marks the particle that looks in the
+same way and learns nothing (its *anchor*; a particle without one is its own), and m the mean answer of all anchors.
+
+The first half says how well a way of looking suits the stream: sure of single images, and balanced among classes over
+all of them. Balance counts for little while the whole population has seen few classes, because on a stream sorted by
+class it is the worst lens that spreads its answers. The second half says what learning has done to it. There balance
+counts in full on every stream, for the anchor has seen the same classes, and sureness counts half, because it is what
+learning is trained to show. A particle that has collapsed onto few classes loses all its weight, however hot its rate.
+
+Shifts may be mixed, and what suits a noisy image does not suit a blurred one. So the means are kept once for all images
+and once for those of like detail (``polytta.views.fineness``), on a grid with linear interpolation; where few images of
+that detail have been seen the former counts. The weighted geometric mean lets whoever is sure of *this* image speak
+louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. Scores are in factors of ten, so that being sure
+is worth the same among ten classes and among a thousand; they cover about the last 1,000 images and never the batch
+they are used on.
+
+A particle that falls behind its anchor by more than a factor of ten has collapsed. It starts over from the best of
+those that look as it does, at half its rate.
 """
 
 from collections.abc import Mapping
@@ -19,62 +31,157 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from polytta.aggregate.base import Aggregate
+from polytta.aggregate.base import Aggregate, Restart
 
 HORIZON = 1000
-SHARPNESS = 5.0
+SHARPNESS = 20.0
 SMALLEST_PROB = 1e-6
-FORMULA = "2 H(mean) - mean H in factors of ten, geometric"
+FORMULA = "b H(m0) - h0 + 2 dH - dh/2 in factors of ten, by fineness, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
+FINENESS = (-3.0, 1.5, 19)
+"""First and last point of the grid of fineness, and how many there are."""
+SHRINKAGE = 100.0
+"""Images of like detail that count as much as all images."""
+PATIENCE = 32.0
+"""Images after which evidence counts for half."""
+COLLAPSE = 1.0
+"""Factors of ten behind its anchor at which a particle has collapsed."""
+
+State = Mapping[str, Tensor]
 
 
-def begin(particles: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
+def begin(rows: int, num_classes: int, like: Tensor, *, by_fineness: bool = False) -> dict[str, Tensor]:
     """State before the first image."""
-    return {
-        "mean_probs": torch.zeros(particles, num_classes, dtype=like.dtype, device=like.device),
-        "mean_entropy": torch.zeros(particles, dtype=like.dtype, device=like.device),
-        "images": torch.zeros((), dtype=like.dtype, device=like.device),
-    }
+    zeros, points = like.new_zeros, FINENESS[2]
+    state = {"mean_probs": zeros(rows, num_classes), "mean_entropy": zeros(rows), "images": zeros(())}
+    if by_fineness:
+        state["fine_probs"] = zeros(rows, points, num_classes)
+        state["fine_entropy"], state["fine_images"] = zeros(rows, points), zeros(rows, points)
+    return state
 
 
-def num_classes(state: Mapping[str, Tensor]) -> int:
+def num_classes(state: State) -> int:
     """C of a state, 0 of an empty one."""
     return state["mean_probs"].shape[1] if state else 0
 
 
-def observe(state: Mapping[str, Tensor], logits: Tensor) -> dict[str, Tensor]:
-    """State after a batch of (K, B, C) logits."""
+def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]:
+    """State after a batch of (G·K, B, C) logits on images of that (G, B) fineness."""
     log_probs = logits.detach().log_softmax(dim=-1).to(state["mean_probs"].dtype)
     probs = log_probs.exp()
     entropies = -(probs * log_probs).sum(dim=-1)
     images = (state["images"] + logits.shape[1]).clamp(max=HORIZON)
     rate = (logits.shape[1] / images).clamp(max=1.0)
-    return {
+    seen = {
         "mean_probs": torch.lerp(state["mean_probs"], probs.mean(dim=1), rate),
         "mean_entropy": torch.lerp(state["mean_entropy"], entropies.mean(dim=1), rate),
         "images": images,
     }
+    if "fine_images" in state:
+        shares = _on_grid(fineness).to(probs.dtype).repeat_interleave(logits.shape[0] // fineness.shape[0], dim=0)
+        mass = shares.sum(dim=1)
+        known = (state["fine_images"] + mass).clamp(max=HORIZON)
+        fine_rate = (mass / known.clamp(min=SMALLEST_PROB)).clamp(max=1.0)
+        each = shares / mass.clamp(min=SMALLEST_PROB).unsqueeze(1)
+        fine_probs, fine_entropy = each.mT @ probs, (each * entropies.unsqueeze(-1)).sum(dim=1)
+        seen["fine_probs"] = torch.lerp(state["fine_probs"], fine_probs, fine_rate.unsqueeze(-1))
+        seen["fine_entropy"] = torch.lerp(state["fine_entropy"], fine_entropy, fine_rate)
+        seen["fine_images"] = known
+    return seen
 
 
-def scores(state: Mapping[str, Tensor]) -> Tensor:
-    """(K,) sᵢ in nats."""
-    mean = state["mean_probs"]
-    return -2 * torch.xlogy(mean, mean).sum(dim=1) - state["mean_entropy"]
+def with_anchors(state: State, anchors: Tensor) -> State:
+    """A state as ``scores`` and aggregates want it: with ``anchor`` (R,), the row of each particle's anchor."""
+    return {**state, "anchor": anchors} if state else state
+
+
+def scores(state: State, populations: int = 1) -> Tensor:
+    """(R,) sᵢ over all images, in nats; every particle its own anchor where the state names none."""
+    return sum(_scores(state["mean_probs"], state["mean_entropy"], anchors(state), populations))  # type: ignore[return-value]
+
+
+def anchors(state: State) -> Tensor:
+    """(R,) the row of each particle's anchor."""
+    rows = state["mean_probs"].shape[0]
+    return state["anchor"] if "anchor" in state else torch.arange(rows, device=state["mean_probs"].device)
+
+
+def weights(state: State, fineness: Tensor) -> Tensor:
+    """(G, B, K) of the particles for images of that (G, B) fineness."""
+    populations, anchor = fineness.shape[0], anchors(state)
+    overall = scores(state, populations)
+    fine = sum(_scores(state["fine_probs"], state["fine_entropy"], anchor, populations))
+    known = state["fine_images"] / (state["fine_images"] + SHRINKAGE)
+    own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
+    here = torch.einsum("gbm,gkm->gbk", _on_grid(fineness).to(own.dtype), own)
+    patience = state["images"] / (state["images"] + PATIENCE)
+    return (SHARPNESS * patience * here / log(10)).softmax(dim=-1)
+
+
+def _scores(probs: Tensor, entropies: Tensor, anchor: Tensor, populations: int) -> tuple[Tensor, Tensor]:
+    """(R, ...) what looking and what learning is worth, from mean answers (R, ..., C) and entropies (R, ...)."""
+    balance = _entropy(probs)
+    unlearnt, sure = balance[anchor], entropies[anchor]
+    every = _entropy(probs[anchor].unflatten(0, (populations, -1)).mean(dim=1)) / log(probs.shape[-1])
+    counts = (2 * every**4).repeat_interleave(anchor.shape[0] // populations, dim=0)
+    return counts * unlearnt - sure, 2 * (balance - unlearnt) - (entropies - sure) / 2
+
+
+def _entropy(probs: Tensor) -> Tensor:
+    return -torch.xlogy(probs, probs).sum(dim=-1)
+
+
+def _on_grid(fineness: Tensor) -> Tensor:
+    """(..., M) shares of the two nearest points."""
+    first, last, points = FINENESS
+    place = ((fineness.clamp(first, last) - first) * (points - 1) / (last - first)).unsqueeze(-1)
+    return (1 - (place - torch.arange(points, device=fineness.device)).abs()).clamp(min=0)
 
 
 @dataclass(frozen=True)
 class Evidence(Aggregate):
-    """The weighted geometric mean; all weights are equal before anything is known of the particles."""
+    """The weighted geometric mean; all weights are equal before anything is known of the particles.
+
+    Attributes:
+        restart: whether particles that have collapsed start over.
+    """
+
+    restart: bool = True
 
     name: ClassVar[str] = "evidence"
+    by_fineness: ClassVar[bool] = True
 
     def facts(self) -> dict[str, float | str]:
         """Formula and constants of the weights."""
-        return {"formula": FORMULA, "horizon": HORIZON, "sharpness": SHARPNESS, "smallest_prob": SMALLEST_PROB}
+        return {
+            "formula": FORMULA,
+            "horizon": HORIZON,
+            "sharpness": SHARPNESS,
+            "smallest_prob": SMALLEST_PROB,
+            "shrinkage": SHRINKAGE,
+            "patience": PATIENCE,
+            "collapse": COLLAPSE,
+        }
 
-    def combine(self, logits: Tensor, evidence: Mapping[str, Tensor]) -> Tensor:
+    def combine(self, logits: Tensor, evidence: State, fineness: Tensor) -> Tensor:
         """log softmax Σ wᵢ log pᵢ."""
-        own = scores(evidence).reshape(logits.shape[:-2]) if evidence else logits.new_zeros(logits.shape[:-2])
-        weights = (SHARPNESS * own / log(10)).softmax(dim=-1).to(logits.dtype)
-        told = logits.log_softmax(dim=-1).clamp(min=log(SMALLEST_PROB))
-        return (weights[..., None, None] * told).sum(dim=-3).log_softmax(dim=-1)
+        told = logits.log_softmax(dim=-1)
+        if logits.shape[-3] == 1:
+            return told.squeeze(-3)
+        told = told.clamp(min=log(SMALLEST_PROB))
+        if not evidence:
+            return told.mean(dim=-3).log_softmax(dim=-1)
+        by_image = weights(evidence, fineness).transpose(-1, -2).to(logits.dtype)
+        return (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
+
+    def restarts(self, evidence: State, populations: int) -> Restart | None:
+        """Those behind their anchor by a factor of ten go on from the best that has the same one."""
+        if not self.restart:
+            return None
+        anchor = anchors(evidence)
+        _, learning = _scores(evidence["mean_probs"], evidence["mean_entropy"], anchor, populations)
+        known = evidence["images"] >= PATIENCE
+        collapsed = known & (learning < -COLLAPSE * log(10))
+        alike = anchor.unsqueeze(1) == anchor.unsqueeze(0)
+        best = torch.where(alike, learning.unsqueeze(0), -torch.inf).argmax(dim=1)
+        return Restart(collapsed, best)

@@ -16,7 +16,7 @@ class MeanProbs(Aggregate):
 
     name: ClassVar[str] = "probs"
 
-    def combine(self, logits: Tensor, evidence: Mapping[str, Tensor]) -> Tensor:
+    def combine(self, logits: Tensor, evidence: Mapping[str, Tensor], fineness: Tensor) -> Tensor:
         """log 1/K Σ pᵢ."""
         return logits.log_softmax(dim=-1).logsumexp(dim=-3) - log(logits.shape[-3])
 
@@ -27,6 +27,6 @@ class MeanLogits(Aggregate):
 
     name: ClassVar[str] = "logits"
 
-    def combine(self, logits: Tensor, evidence: Mapping[str, Tensor]) -> Tensor:
+    def combine(self, logits: Tensor, evidence: Mapping[str, Tensor], fineness: Tensor) -> Tensor:
         """log softmax 1/K Σ zᵢ."""
         return logits.mean(dim=-3).log_softmax(dim=-1)

@@ -21,11 +21,20 @@ class BatchContext:
         x: (G, B, ...) usable images, one batch per population.
         index: () number of the step in the stream; random numbers depend on it alone, so a resumed stream draws the
             same.
+        rows: which rows of the population these particles are; None means all.
         learns: whether this step may learn, or only predicts.
     """
 
     def __init__(
-        self, engine: Engine, parts: Parts, theta: Tensor, x: Tensor, index: Tensor, *, learns: bool = True
+        self,
+        engine: Engine,
+        parts: Parts,
+        theta: Tensor,
+        x: Tensor,
+        index: Tensor,
+        rows: Tensor | None = None,
+        *,
+        learns: bool = True,
     ) -> None:
         self.engine = engine
         self.parts = parts
@@ -35,6 +44,7 @@ class BatchContext:
         self.network: nn.Module = parts.network
         self.x = x
         self.index = index
+        self.rows = rows
         self.noise = StepNoise(parts.noise_keys, index)
         self.particles = theta.shape[0]
         self.num_classes = engine.findings.num_classes
@@ -56,7 +66,8 @@ class BatchContext:
             if self._before_lens:
                 images, unlensed = self.parts.through_lenses(images), images
             self.forward_samples = self.forward_samples + images.shape[1]
-            logits = self.engine.logits(self.theta, images, twice=self._twice)
+            with torch.set_grad_enabled(self.learns):
+                logits = self.engine.logits(self.theta, images, twice=self._twice, rows=self.rows)
             found.append(Pass(self.theta, images, logits, None, view, unlensed))
         return found
 
@@ -116,4 +127,5 @@ class BatchContext:
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int, unlensed: Tensor | None = None) -> Pass:
         self.forward_samples = self.forward_samples + (x.shape[1] if where is None else where.sum(dim=1))
-        return Pass(theta, x, self.engine.logits(theta, x, where, twice=self._twice), where, view, unlensed)
+        logits = self.engine.logits(theta, x, where, twice=self._twice, rows=self.rows)
+        return Pass(theta, x, logits, where, view, unlensed)

@@ -1,10 +1,10 @@
 """The parts that a step joins, the same from batch to batch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from polytta.aggregate import Aggregate
 from polytta.diversity import Diversifier
 from polytta.methods import Method
 from polytta.optim import PopulationOptimizer
@@ -15,29 +15,33 @@ from polytta.views import Lenses, Views
 
 @dataclass(frozen=True)
 class Parts:
-    """What a step is made of, besides an engine.
+    """What a step of some particles is made of, besides an engine.
 
     Attributes:
         method: the base method.
+        method_prefix: before the names of its tensors, where a population has several methods.
+        method_names: those names.
         diversifier: how particles interact.
         optimizer: how they move.
+        relative: whether learning rates are paces (``polytta.optim.pace``).
         views: versions of the batch to learn from.
         lenses: how each particle looks at them.
-        aggregate: how they answer.
         divisor: of directions: K for the paper's literal objective, else 1.
         episodic: whether every batch starts from the source model.
         populations: G.
-        noise_keys: (views, G·K) keys of the random numbers.
+        noise_keys: (views, rows) keys of the random numbers.
         source: (P,) source parameters.
         network: the frozen source network.
     """
 
     method: Method
+    method_prefix: str
+    method_names: Sequence[str]
     diversifier: Diversifier
     optimizer: PopulationOptimizer
+    relative: bool
     views: Views
     lenses: Lenses
-    aggregate: Aggregate
     divisor: int
     episodic: bool
     populations: int
@@ -46,19 +50,31 @@ class Parts:
     network: nn.Module
 
     @classmethod
-    def of(cls, config: Config, optimizer: PopulationOptimizer, source: Tensor, network: nn.Module) -> "Parts":
-        """The parts of an adapter."""
+    def of(
+        cls,
+        config: Config,
+        method: Method,
+        numbers: Sequence[int],
+        names: Sequence[str],
+        source: Tensor,
+        network: nn.Module,
+    ) -> "Parts":
+        """The parts of the particles of these numbers, in every population of an adapter."""
+        owners = config.noise_owners
+        rows = [config.particles * g + number for g in range(config.populations) for number in numbers]
         return cls(
-            method=config.method,
+            method=method,
+            method_prefix=config.method_prefix(method),
+            method_names=tuple(names),
             diversifier=config.diversity,
-            optimizer=optimizer,
+            optimizer=PopulationOptimizer([config.optimizers[n] for n in numbers] * config.populations),
+            relative=config.rates is not None and config.rates.relative,
             views=config.views,
-            lenses=config.lenses,
-            aggregate=config.aggregate,
+            lenses=config.lenses.of_particles(numbers),
             divisor=config.particles if config.settings.objective == "literal" else 1,
-            episodic=config.method.episodic,
+            episodic=method.episodic,
             populations=config.populations,
-            noise_keys=keys(config.noise_owners, len(config.views.transforms), source.device),
+            noise_keys=keys([owners[row] for row in rows], len(config.views.transforms), source.device),
             source=source,
             network=network,
         )

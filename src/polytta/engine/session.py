@@ -9,14 +9,15 @@ from torch import Tensor, nn
 
 from polytta.aggregate import evidence
 from polytta.engine.parts import Parts
+from polytta.engine.squad import Squad
 from polytta.engine.state import PopulationState
-from polytta.engine.step import Step, StepResult
+from polytta.engine.step import Step, StepResult, detail_of
 from polytta.engine.stream_start import StreamStart
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
 from polytta.network.copies import share_structure
 from polytta.network.layout import Layout
-from polytta.optim import PopulationOptimizer
+from polytta.optim import PopulationOptimizer, pace
 from polytta.particles import FoldedEngine, choose_engine
 from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
 from polytta.particles.probe import Findings
@@ -42,6 +43,7 @@ class Session:
         self._grouped = config.settings.populations is not None
         self.network = share_structure(model)
         self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
+        self.asleep: frozenset[int] = frozenset()
         self.findings: Findings | None = None
         self._locate_parameters()
         with torch.inference_mode(False):
@@ -53,6 +55,9 @@ class Session:
         parameters = {slot.name: self.network.get_parameter(slot.name) for slot in self.layout.slots}
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
+        own, count = self.config.anchors, self.config.particles
+        rows = [count * g + anchor for g in range(self.config.populations) for anchor in own]
+        self._anchors = torch.tensor(rows, device=self.source.device)
         self._step: Step | None = None
         self._recorded: Recorded | None = None
 
@@ -74,7 +79,7 @@ class Session:
     def _restart_records(self) -> None:
         config = self.config
         self.steps = int(self.state.step)
-        self.ledger = Ledger(config.method.filters, config.rows, config.populations, config.diversity)
+        self.ledger = Ledger(config.filters, config.rows, config.populations, config.diversity)
         self._identical = IdenticalParticles(config.particles)
         self._knows_stream = False
 
@@ -84,13 +89,20 @@ class Session:
         if rates is None:
             rates = torch.tensor(known, dtype=torch.float64, device=theta.device)
         step = torch.zeros((), dtype=torch.int64, device=theta.device)
-        state = PopulationState(theta, rates, step, self.optimizer.init(theta))
+        relative = self.config.rates is not None and self.config.rates.relative
+        state = PopulationState(theta, rates, step, self.optimizer.init(theta), pace.begin(theta) if relative else {})
         return self._with_classes(state, num_classes) if num_classes else state
 
     def _with_classes(self, state: PopulationState, num_classes: int) -> PopulationState:
-        start = StreamStart(self.config.rows, num_classes, state.theta, self.source, self.network)
-        memory = {name: value.detach() for name, value in self.config.method.init(start).items()}
-        return replace(state, method=memory, evidence=evidence.begin(self.config.rows, num_classes, state.theta))
+        config = self.config
+        start = StreamStart(config.rows, num_classes, state.theta, self.source, self.network)
+        memory = {
+            config.method_prefix(method) + name: value.detach()
+            for _, method, learns in config.squads()
+            for name, value in (method.init(start).items() if learns else ())
+        }
+        begun = evidence.begin(config.rows, num_classes, state.theta, by_fineness=config.aggregate.by_fineness)
+        return replace(state, method=memory, evidence=begun)
 
     def expected_state(self, num_classes: int) -> PopulationState:
         """A state of the names and shapes that one of that many classes has; 0 is one before the first batch."""
@@ -107,8 +119,11 @@ class Session:
     def settings(self) -> Settings:
         """All options as they stand, with what the first batch has decided."""
         state = self.state
-        rates = tuple(state.learning_rates.tolist()) if state.has_rates else None
-        return replace(self.config.settings, lr=rates, num_classes=state.num_classes or None)
+        settings = replace(self.config.settings, num_classes=state.num_classes or None)
+        if not state.has_rates:
+            return settings
+        rates = tuple(state.learning_rates.tolist())
+        return replace(settings, pace=rates) if state.pace else replace(settings, lr=rates)
 
     # ------------------------------------------------------------------ a batch
 
@@ -135,7 +150,10 @@ class Session:
         if self.config.method.episodic:
             return self._answer(*self._rehearse(x))
         logits = self.particle_logits(x)
-        answer = self.config.aggregate.combine(logits, self.state.evidence)
+        with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
+            images = self._by_population(self._admitted(x))
+            known = evidence.with_anchors(self.state.evidence, self._anchors)
+            answer = self.config.aggregate.combine(logits, known, detail_of(images, self.config.aggregate))
         return answer[0] if not self._grouped else answer
 
     def particle_logits(self, x: object) -> Tensor:
@@ -227,12 +245,25 @@ class Session:
             if known and known != findings.num_classes:
                 raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
             precision, at_once = config.settings.precision, config.settings.particles_at_once
-            engine = engine_class(self.network, self.layout, findings, config.statistics, precision, at_once)
+            kinds = config.statistics * config.populations
+            engine = engine_class(self.network, self.layout, findings, kinds, precision, at_once)
             self.findings = findings
-            parts = Parts.of(config, self.optimizer, self.source, self.network)
-            self._step = Step(engine, parts)
+            self._step = Step(engine, self._squads(), config.aggregate, self._anchors, config.filters)
             self._recorded = engine.recorder(replace(self._step, guarded=True))
         return self._step
+
+    def _squads(self) -> tuple[Squad, ...]:
+        """The particles by how they learn."""
+        config, found = self.config, []
+        groups = config.squads(self.asleep)
+        for numbers, method, learns in groups:
+            start = StreamStart(config.rows, 2, self.state.theta, self.source, self.network)
+            names = tuple(method.init(start)) if learns else ()
+            parts = Parts.of(config, method, numbers, names, self.source, self.network)
+            rows = [config.particles * g + n for g in range(config.populations) for n in numbers]
+            chosen = torch.tensor(rows, device=self.source.device) if len(groups) > 1 else None
+            found.append(Squad(parts, chosen, learns))
+        return tuple(found)
 
     def _require_differentiable_lenses(self, x: Tensor) -> None:
         """Particles that look differently are compared by the images before their lenses, by some diversifiers."""
@@ -257,6 +288,14 @@ class Session:
             values = torch.tensor(rates.values, dtype=torch.float64, device=self.source.device)
             state = replace(state, learning_rates=values)
         return state, origin
+
+    @property
+    def learning_rates(self) -> Tensor:
+        """(G·K,) one per particle, of paces those of a mean gradient; NaN until a batch has decided them."""
+        rates, found = self.state.learning_rates, self.state.pace
+        if not found:
+            return rates
+        return torch.where(rates == 0, rates, rates / pace.mean_square(found, self.populations))
 
     @property
     def recorded(self) -> bool:

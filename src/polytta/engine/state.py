@@ -8,7 +8,7 @@ from torch import Tensor
 
 from polytta.aggregate import evidence
 
-_GROUPS = ("optimizer", "method", "evidence")
+_GROUPS = ("optimizer", "pace", "method", "evidence")
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,10 @@ class PopulationState:
 
     Attributes:
         theta: (G·K, P) parameters.
-        learning_rates: (G·K,) in float64; NaN until the first batch when the reference rule decides.
+        learning_rates: (G·K,) in float64, or paces; NaN until the first batch when the reference rule decides.
         step: () number of steps taken; random numbers depend on it.
         optimizer: the optimizers' buffers.
+        pace: what learning rates relative to the model have found out about it; empty for absolute ones.
         method: the method's tensors; empty until the number of classes is known.
         evidence: what the particles' answers say about them; empty until then too.
     """
@@ -28,6 +29,7 @@ class PopulationState:
     learning_rates: Tensor
     step: Tensor
     optimizer: Mapping[str, Tensor] = field(default_factory=dict)
+    pace: Mapping[str, Tensor] = field(default_factory=dict)
     method: Mapping[str, Tensor] = field(default_factory=dict)
     evidence: Mapping[str, Tensor] = field(default_factory=dict)
 

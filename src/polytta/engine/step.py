@@ -2,23 +2,23 @@
 
 Nothing here reads a value back to the host (given an engine of static shapes), so that a step can also be recorded
 once and replayed. Several populations may share a step: their particles are more rows of the same passes, and never
-meet.
+meet. What a batch does to the particles is in ``squad``: those that learn by the same method do so together, and those
+that only predict cost no more than that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from polytta.aggregate import evidence
-from polytta.engine.context import BatchContext
-from polytta.engine.parts import Parts
+from polytta.aggregate import Aggregate, evidence
+from polytta.engine.squad import Outcome, Squad
 from polytta.engine.state import PopulationState
 from polytta.errors import ConfigError
-from polytta.guard import accepted, all_in_range, finite_rows_of, usable_direction
+from polytta.guard import all_in_range
 from polytta.particles import Engine
-from polytta.roles import Lesson, Objective
+from polytta.views import fineness
 
 
 @dataclass(frozen=True)
@@ -46,109 +46,101 @@ class Step:
 
     Attributes:
         engine: runs the passes.
-        parts: method, diversifier, optimizer, aggregate, views, lenses.
+        squads: the particles, by how they learn.
+        aggregate: how they answer together.
+        anchors: (G·K,) for each row the one that looks alike and learns nothing, or itself.
+        filters: names of what the methods select by.
         guarded: leave the state as it is when the batch has values nothing should be learnt from; for steps that start
             before anybody has looked at the batch.
     """
 
     engine: Engine
-    parts: Parts
+    squads: Sequence[Squad]
+    aggregate: Aggregate
+    anchors: Tensor
+    filters: Sequence[str]
     guarded: bool = False
 
     def __call__(self, state: PopulationState, x: Tensor) -> StepResult:
         """Predicts on ``x`` (G, B, ...) and learns from it."""
-        parts, source = self.parts, self.parts.source
-        start = self._fresh(state) if parts.episodic else state
-
-        # Predict.
-        context = BatchContext(self.engine, parts, start.theta, x, state.step)
-        passes = context.passes()
-        logits = passes[0].logits.detach() if len(passes) == 1 else context.prediction(passes)
-
-        # Select, descend, diversify; a method may look at what came out and choose another lesson.
-        lesson = parts.method.learn(context, passes, start.method) if parts.method.adapts else Lesson()
-        healthy = torch.ones(context.particles, dtype=torch.bool, device=x.device)
-        losses = start.theta.new_zeros(context.particles)
-        direction: Tensor | None = None
-        measures: dict[str, Tensor] = {}
-        while lesson.terms:
-            learners = lesson.learners
-            theta = lesson.terms[0].passes[0].theta
-            direction, losses = torch.zeros_like(theta), torch.zeros_like(losses)
-            found: dict[str, Tensor] = {}
-            if self.engine.static_shapes or bool(learners.any()):
-                for term in lesson.terms:
-                    kept = term.selection.mask.sum(dim=1) * len(term.passes)
-                    context.backward_samples = context.backward_samples + kept
-                objective = Objective(
-                    theta,
-                    source,
-                    lesson.terms,
-                    lesson.penalty,
-                    context.again,
-                    context.particles // parts.populations,
-                    parts.populations,
-                    self.engine.rounding,
-                    self.engine.weighted_sums,
-                    found,
-                )
-                own = objective.losses()
-                towards = parts.diversifier.direction(objective, own)
-                if parts.divisor > 1:
-                    towards = towards / parts.divisor
-                direction, finite = usable_direction(towards, learners)
-                losses, healthy = own.detach(), healthy & finite
-                for name, value in found.items():
-                    measures[name] = value.detach()
-            if lesson.look_again is None:
-                break
-            lesson = lesson.look_again(direction)
-
-        # Move.
-        theta, slots = start.theta, start.optimizer
-        memory: Mapping[str, Tensor] = {**start.method, **lesson.state}
-        if direction is not None and lesson.terms:
-            moves = learners if lesson.moves is None else lesson.moves
-            stepped = parts.optimizer.step(theta, direction, slots, state.learning_rates, source)
-            theta, slots = accepted(moves & healthy, (theta, slots), stepped)
-        if lesson.resets is not None:
-            theta = torch.where(lesson.resets.unsqueeze(1), source, theta)
-            slots = slots if lesson.keep_momentum else parts.optimizer.forget(slots, lesson.resets)
-        if lesson.after_step is not None:
-            wanted, changed = lesson.after_step(theta)
-            theta, memory = finite_rows_of(wanted, theta), {**memory, **changed}
+        outcomes = [squad.learn(self.engine, squad.share_of(state), x) for squad in self.squads]
+        after, logits = self._joined(state, outcomes)
 
         # Aggregate.
-        if parts.episodic:
-            logits = self._predict_after(context, theta)
-        answer = parts.aggregate.combine(logits.unflatten(0, (parts.populations, -1)), state.evidence)
-        seen = evidence.observe(state.evidence, logits)
+        detail = detail_of(x, self.aggregate)
+        by_population = logits.unflatten(0, (x.shape[0], -1))
+        answer = self.aggregate.combine(by_population, self._evidence(state), detail)
+        after = replace(after, evidence=evidence.observe(state.evidence, logits, detail))
+
+        # Start over.
+        restarted = torch.zeros(logits.shape[0], dtype=torch.bool, device=logits.device)
+        restart = self.aggregate.restarts(self._evidence(after), x.shape[0])
+        if restart is not None:
+            restarted = restart.rows
+            after = _restarted(after, restart.rows, restart.donors)
 
         # Record.
-        after = PopulationState(theta, state.learning_rates, state.step + 1, slots, memory, seen)
-        moved = (theta != start.theta).any(dim=1)
-        numbers = _packed(losses, moved, lesson, context)
+        numbers = self._packed(outcomes, restarted)
+        measures = {name: value for outcome in outcomes for name, value in outcome.measures.items()}
         return StepResult(answer, logits, numbers, measures, self._settled(state, after, x))
 
     def predict(self, theta: Tensor, x: Tensor, index: Tensor) -> Tensor:
         """(G·K, B, C) logits of the particles as they are."""
-        with torch.no_grad():
-            context = BatchContext(self.engine, self.parts, theta, x, index, learns=False)
-            return context.prediction(context.passes())
+        found = [squad.predict(self.engine, theta, x, index) for squad in self.squads]
+        return self._scattered(found)
 
-    def _predict_after(self, context: BatchContext, theta: Tensor) -> Tensor:
-        """(G·K, B, C) logits after the step, for methods that answer then."""
-        with torch.no_grad():
-            later = BatchContext(self.engine, self.parts, theta, context.x, context.index, learns=False)
-            logits = later.prediction(later.passes())
-        context.forward_samples = context.forward_samples + later.forward_samples
-        return logits
+    def _evidence(self, state: PopulationState) -> Mapping[str, Tensor]:
+        return evidence.with_anchors(state.evidence, self.anchors)
 
-    def _fresh(self, state: PopulationState) -> PopulationState:
-        """The particles of a stream that begins with this batch; what the method remembers, it remembers."""
-        theta = self.parts.source.expand_as(state.theta)
-        everyone = torch.ones(theta.shape[0], dtype=torch.bool, device=theta.device)
-        return replace(state, theta=theta, optimizer=self.parts.optimizer.forget(state.optimizer, everyone))
+    def _scattered(self, parts: Sequence[Tensor]) -> Tensor:
+        """Rows of the squads, in the order of the population."""
+        if self.squads[0].rows is None:
+            return parts[0]
+        whole = parts[0].new_empty(self.anchors.shape[0], *parts[0].shape[1:])
+        for squad, part in zip(self.squads, parts, strict=True):
+            assert squad.rows is not None
+            whole = whole.index_copy(0, squad.rows, part.to(whole.dtype))
+        return whole
+
+    def _joined(self, state: PopulationState, outcomes: Sequence[Outcome]) -> tuple[PopulationState, Tensor]:
+        """The population after the step, and its logits."""
+        first = outcomes[0]
+        if self.squads[0].rows is None:
+            after = PopulationState(
+                first.theta, state.learning_rates, state.step + 1, first.optimizer, first.pace, first.method
+            )
+            return after, first.logits
+        method: dict[str, Tensor] = dict(state.method)
+        for squad, outcome in zip(self.squads, outcomes, strict=True):
+            assert squad.rows is not None
+            for name, value in outcome.method.items() if squad.learns else ():
+                key = squad.parts.method_prefix + name
+                method[key] = method[key].index_copy(0, squad.rows, value) if key in method else value
+        after = PopulationState(
+            self._scattered([one.theta for one in outcomes]),
+            state.learning_rates,
+            state.step + 1,
+            {name: self._scattered([one.optimizer[name] for one in outcomes]) for name in state.optimizer},
+            {name: self._scattered([one.pace[name] for one in outcomes]) for name in state.pace},
+            method,
+        )
+        return after, self._scattered([one.logits for one in outcomes])
+
+    def _packed(self, outcomes: Sequence[Outcome], restarted: Tensor) -> Tensor:
+        """All numbers of a step as one float64 vector, in the order ``polytta.report.StepEntry`` names."""
+        names = ("losses", "moved", "resets", "forward", "backward")
+        parts = [self._scattered([getattr(one, name) for one in outcomes]).to(torch.float64) for name in names]
+        parts.append(restarted.to(torch.float64))
+        if self.filters:
+            counts = parts[0].new_zeros(len(self.filters), parts[0].shape[0])
+            for squad, outcome in zip(self.squads, outcomes, strict=True):
+                if outcome.counts is None:
+                    continue
+                rows = slice(None) if squad.rows is None else squad.rows
+                for name, count in zip(squad.parts.method.filters, outcome.counts, strict=True):
+                    counts[self.filters.index(name), rows] = count.to(torch.float64)
+            parts.append(counts.flatten())
+        return torch.cat(parts)
 
     def _settled(self, before: PopulationState, after: PopulationState, x: Tensor) -> PopulationState:
         """The new state, free of the step's history."""
@@ -168,10 +160,29 @@ class Step:
         return after.with_named(kept)
 
 
-def _packed(losses: Tensor, moved: Tensor, lesson: Lesson, context: BatchContext) -> Tensor:
-    """All numbers of a step as one float64 vector, in the order ``polytta.report.StepEntry`` names."""
-    resets = torch.zeros_like(moved) if lesson.resets is None else lesson.resets
-    parts = [losses, moved, resets, context.forward_samples, context.backward_samples]
-    if lesson.terms:
-        parts.append(torch.stack([term.selection.counts for term in lesson.terms]).sum(dim=0).flatten())
-    return torch.cat([part.to(torch.float64) for part in parts])
+def detail_of(x: Tensor, aggregate: Aggregate) -> Tensor:
+    """(G, B) how fine the detail of images (G, B, ...) is, 0 where nobody asks."""
+    if not aggregate.by_fineness:
+        return torch.zeros(x.shape[:2], device=x.device)
+    return fineness(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+
+
+def _restarted(state: PopulationState, rows: Tensor, donors: Tensor) -> PopulationState:
+    """The marked rows (R,) go on from their donors, with fresh momentum and at half their rate."""
+
+    def taken(values: Tensor) -> Tensor:
+        if values.dim() == 0:
+            return values
+        return torch.where(rows.reshape(-1, *[1] * (values.dim() - 1)), values[donors], values)
+
+    return replace(
+        state,
+        theta=taken(state.theta),
+        learning_rates=torch.where(rows, state.learning_rates / 2, state.learning_rates),
+        optimizer={
+            name: torch.where(rows.reshape(-1, *[1] * (value.dim() - 1)), torch.zeros_like(value), value)
+            for name, value in state.optimizer.items()
+        },
+        method={name: taken(value) for name, value in state.method.items()},
+        evidence={name: taken(value) for name, value in state.evidence.items()},
+    )

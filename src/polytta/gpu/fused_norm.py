@@ -76,7 +76,8 @@ class FusedNorm(FoldedNorm):
         """Whether the kernels for images know this layer and tensor."""
         recipe = self.site.recipe
         images = kernels.run_on_images(x) and x.shape[0] < 2**16  # CUDA's limit on the third dimension of a grid
-        return images and (recipe.kind == "group" or (recipe.kind == "batch" and self.batch_statistics))
+        of_batch = recipe.kind == "batch" and self.batch_statistics and self.fold.pseudo_images is None
+        return images and (recipe.kind == "group" or of_batch)
 
 
 def _follow(out: Tensor, branch: Tensor | None, relu: bool) -> Tensor:

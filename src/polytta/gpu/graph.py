@@ -21,7 +21,6 @@ from polytta.gpu.pooling import FusedMaxPool
 from polytta.gpu.shortcut import Shortcut
 from polytta.gpu.stem import Stem
 from polytta.network.replacement import Replacement, replace_everywhere
-from polytta.particles.engine import Statistics
 from polytta.particles.fold import Fold
 from polytta.particles.folded import StaticFoldedEngine
 from polytta.particles.folded_norm import FoldedNorm
@@ -62,8 +61,8 @@ class GraphEngine(StaticFoldedEngine):
     def _replaces(self, layer: str) -> bool:
         return True
 
-    def _set_up(self, statistics: Statistics) -> None:
-        super()._set_up(statistics)
+    def _set_up(self) -> None:
+        super()._set_up()
         before_relu = self.findings.before_relu if isinstance(self.findings, GraphFindings) else frozenset()
         for norm in self.norms:
             assert isinstance(norm, FusedNorm)

@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.errors import ConfigError
-from polytta.network.copies import share_structure, unwrap, use_batch_statistics
+from polytta.network.copies import share_structure, unwrap
+from polytta.network.statistics import use_statistics
 from polytta.network.layout import Layout
 from polytta.network.targets import norm_layers
 
@@ -22,7 +23,7 @@ def estimate_fisher(model: nn.Module, batches: Iterable[Tensor]) -> dict[str, Te
     """{parameter name: Fisher information} for ``EATA(fisher=...)``; ``model`` is not changed."""
     with torch.inference_mode(False), torch.enable_grad():
         network = share_structure(unwrap(model))
-        use_batch_statistics(network)
+        use_statistics(network, "batch")
         layout = Layout.of(network, norm_layers(network))
         parameters = [network.get_parameter(slot.name).requires_grad_() for slot in layout.slots]
         total = [torch.zeros_like(parameter) for parameter in parameters]

@@ -9,7 +9,6 @@ import copy
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from polytta.errors import ModelError
 
@@ -33,15 +32,6 @@ def share_structure(model: nn.Module) -> nn.Module:
                 "allowed are modules that copy.deepcopy accepts."
             ) from error
     return shared.eval()
-
-
-def use_batch_statistics(network: nn.Module) -> None:
-    """Makes every BatchNorm layer of a shared copy normalize by the batch at hand; stored statistics are forgotten."""
-    for module in network.modules():
-        if isinstance(module, _BatchNorm):
-            module.track_running_stats = False
-            module.running_mean = None
-            module.running_var = None
 
 
 def unwrap(model: nn.Module) -> nn.Module:

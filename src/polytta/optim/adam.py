@@ -28,6 +28,7 @@ class Adam(Optimizer):
     name: ClassVar[str] = "adam"
     slots: ClassVar[tuple[str, ...]] = ("exp_avg", "exp_avg_sq")
     relative_lr: ClassVar[float] = 0.1
+    has_own_scale: ClassVar[bool] = True
 
     def validate(self) -> None:
         """Decay rates must be in [0, 1), ε positive."""

@@ -53,6 +53,8 @@ class Optimizer(ABC):
     """Names of its (K, P) buffers."""
     relative_lr: ClassVar[float] = 1.0
     """Factor on the reference rule, which was found for SGD."""
+    has_own_scale: ClassVar[bool] = False
+    """Whether its steps do not grow with the gradient."""
 
     def validate(self) -> None:
         """Raises ConfigError when a field has a value that is not allowed."""

@@ -1,16 +1,18 @@
 """The role of an engine: push K particles through one frozen network."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from polytta.network.copies import share_structure
 from polytta.network.layout import Layout
 from polytta.network.norms import is_batch_norm
+from polytta.network.statistics import PSEUDO_IMAGES, Statistics
 from polytta.particles.outputs import check_output, finite_rows, raise_as_input_error
 from polytta.particles.precision import (
     Precision,
@@ -25,8 +27,6 @@ from polytta.particles.probe import Findings, probe
 from polytta.particles.slices import sliced
 from polytta.roles.objective import weighted_sums
 
-Statistics = Literal["batch", "source"]
-
 
 class Engine(ABC):
     """Runs the population. Subclasses say how; what comes out must be the same.
@@ -35,7 +35,7 @@ class Engine(ABC):
         model: the source model; never changed.
         layout: which of its parameters differ between particles.
         findings: what the probe learnt about its norm layers.
-        statistics: whether BatchNorm layers use the statistics of the batch or the stored ones.
+        statistics: what BatchNorm layers use, for each row of the population or for all of them.
         precision: how exactly the frozen trunk computes.
         at_once: most particles in one pass; None means all.
     """
@@ -49,7 +49,7 @@ class Engine(ABC):
         model: nn.Module,
         layout: Layout,
         findings: Findings,
-        statistics: Statistics,
+        statistics: Statistics | Sequence[Statistics],
         precision: Precision = "fp32",
         at_once: int | None = None,
     ) -> None:
@@ -63,13 +63,25 @@ class Engine(ABC):
         self.enters_channels_last = self.convolutional
         self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
         prepare(self.network, precision)
+        self.statistics: tuple[Statistics, ...] = (
+            (statistics,) if isinstance(statistics, str) else tuple(statistics)  # type: ignore[assignment]
+        )
+        kinds = set(self.statistics)
         self.statistics_layers = tuple(
             name
             for name, module in self.network.named_modules()
-            if is_batch_norm(module) and (statistics == "batch" or getattr(module, "running_mean", None) is None)
+            if is_batch_norm(module) and (kinds != {"source"} or getattr(module, "running_mean", None) is None)
         )
         self.uses_batch_statistics = bool(self.statistics_layers)
-        self._set_up(statistics)
+        # Rows that are all of one plain kind take the plain way.
+        plain = kinds <= {"batch"} or kinds <= {"source"}
+        device = next(self.network.parameters()).device
+        self.pseudo_images = (
+            None
+            if plain
+            else torch.tensor([PSEUDO_IMAGES[one] for one in self.statistics], dtype=torch.float32, device=device)
+        )
+        self._set_up()
 
     @classmethod
     def examine(cls, network: nn.Module, sample: Tensor, layers: tuple[str, ...]) -> Findings:
@@ -90,10 +102,18 @@ class Engine(ABC):
         """Σ_j w_ijb v_jb over particles (``polytta.roles.objective``)."""
         return weighted_sums(weights, values)
 
-    def _set_up(self, statistics: Statistics) -> None:
+    def _set_up(self) -> None:
         """What an engine changes in its own copy of the network."""
 
-    def logits(self, theta: Tensor, x: Tensor, where: Tensor | None = None, *, twice: bool = False) -> Tensor:
+    def logits(
+        self,
+        theta: Tensor,
+        x: Tensor,
+        where: Tensor | None = None,
+        *,
+        twice: bool = False,
+        rows: Tensor | None = None,
+    ) -> Tensor:
         """Class logits of every particle.
 
         Args:
@@ -102,19 +122,23 @@ class Engine(ABC):
             where: (K, B) booleans; only these (particle, sample) pairs are needed. BatchNorm then sees only them, as if
                 each particle had been given just its own samples. The other rows come back as zeros.
             twice: whether the pass will be differentiated twice, which fused kernels do not allow.
+            rows: (K,) which rows of the population these are; None means all of them.
 
         Returns:
             (K, B, C) logits in float32 or better.
         """
         if self.at_once is None or self.at_once >= theta.shape[0] or twice:
-            return finite_rows(self._pass(theta, x, where, twice=twice))
-        return finite_rows(sliced(self._pass, theta, x, where, self.at_once))
+            return finite_rows(self._pass(theta, x, where, rows, twice=twice))
+        every = torch.arange(theta.shape[0], device=theta.device) if rows is None else rows
+        return finite_rows(sliced(self._pass, theta, x, where, every, self.at_once))
 
-    def _pass(self, theta: Tensor, x: Tensor, where: Tensor | None, *, twice: bool = False) -> Tensor:
+    def _pass(
+        self, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor | None, *, twice: bool = False
+    ) -> Tensor:
         attention = sdpa_kernel([SDPBackend.MATH]) if twice else nullcontext()
         try:
             with plain_attention(), attention, arithmetic(self.precision):
-                return self._run(theta, x, where, twice)
+                return self._run(theta, x, where, rows, twice)
         except Exception as error:
             raise_as_input_error(error, x[0])
             raise
@@ -128,7 +152,13 @@ class Engine(ABC):
         return self._flattened[id(tensors)][1]
 
     @abstractmethod
-    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor: ...
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor | None, twice: bool) -> Tensor: ...
+
+    def _pseudo_images(self, rows: Tensor | None) -> Tensor | None:
+        """(K,) what the stored statistics weigh for these rows; None where all rows are of one plain kind."""
+        if self.pseudo_images is None or rows is None:
+            return self.pseudo_images
+        return self.pseudo_images[rows]
 
     def _forward(self, x: Tensor) -> Tensor:
         return self._checked_output(self._call(x), x.shape[0])

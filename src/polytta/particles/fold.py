@@ -28,6 +28,7 @@ class Fold:
         partial: whether these are only the samples that a filter left over.
         mask: (K, B), the samples that count for batch statistics; None means all.
         twice: whether the pass will be differentiated twice.
+        pseudo_images: (K,) how many images stored batch statistics count for; None means as the layer says for all.
     """
 
     particles: int = 1
@@ -36,6 +37,7 @@ class Fold:
     partial: bool = False
     mask: Tensor | None = None
     twice: bool = False
+    pseudo_images: Tensor | None = None
 
     def rows(self, values: Tensor, size: int) -> Tensor:
         """(K, ...) per-particle values repeated for the ``size`` rows of a tensor."""

@@ -9,11 +9,12 @@ the same shapes every time and can be captured.
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from polytta.errors import ModelError
 from polytta.network.replacement import replace_everywhere
-from polytta.particles.engine import Engine, Statistics
+from polytta.particles.engine import Engine
 from polytta.particles.fold import Affine, CurrentFold, Fold
 from polytta.particles.folded_norm import FoldedNorm
 
@@ -27,7 +28,7 @@ class FoldedEngine(Engine):
     fold_class: ClassVar[type[Fold]] = Fold
     """What tells it of the pass it is in."""
 
-    def _set_up(self, statistics: Statistics) -> None:
+    def _set_up(self) -> None:
         self.current = CurrentFold()
         self.norms: list[FoldedNorm] = []
         self._checked = False
@@ -46,18 +47,22 @@ class FoldedEngine(Engine):
         """Whether a norm layer must be told of particles: it adapts, or takes statistics of the batch."""
         return layer in self.statistics_layers or any(layer == slot.layer for slot in self.layout.slots)
 
-    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor:
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor | None, twice: bool) -> Tensor:
         particles, batch = x.shape[:2]
+        pseudo = self._pseudo_images(rows)
         if where is None or self.static_shapes:
             mask = where if self.uses_batch_statistics else None
-            with self.a_pass(theta, partial=where is not None, mask=mask, twice=twice):
+            if mask is None and pseudo is not None:
+                mask = x.new_ones(particles, batch, dtype=torch.bool)
+            with self.a_pass(theta, partial=where is not None, mask=mask, twice=twice, pseudo_images=pseudo):
                 out = self._forward(x.reshape(particles * batch, *x.shape[2:]))
             self._check_all_were_called()
             return out.unflatten(0, (particles, batch))
         counts = tuple(where.sum(dim=1).tolist())
         if sum(counts) == 0:
             return theta.new_zeros(particles, batch, self.findings.num_classes)
-        with self.a_pass(theta, partial=True, counts=None if len(set(counts)) == 1 else counts, twice=twice):
+        unequal = None if len(set(counts)) == 1 and pseudo is None else counts
+        with self.a_pass(theta, partial=True, counts=unequal, twice=twice, pseudo_images=pseudo):
             kept = self._forward(x[where])
         return kept.new_zeros(particles, batch, kept.shape[1]).index_put((where,), kept)
 

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from polytta.errors import InputError
 from polytta.network.replacement import Replacement
+from polytta.network.statistics import blended
 from polytta.particles.fold import CurrentFold, Fold
 from polytta.particles.probe import NormSite
 
@@ -119,6 +120,9 @@ class FoldedNorm(Replacement):
 
     def _batch(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         eps = self.epsilon
+        stored = self.inner.running_mean is not None
+        if self.fold.pseudo_images is not None and stored:
+            return self._affine_rows(self._normalize_blended(x), weight, bias)
         if not self.batch_statistics:
             mean, var = self.inner.running_mean, self.inner.running_var
             normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]
@@ -143,6 +147,30 @@ class FoldedNorm(Replacement):
                 parts.append(F.batch_norm(rows, None, None, weight[k], shift, training=True, eps=eps))
         return torch.cat(parts)
 
+    def _normalize_blended(self, x: Tensor) -> Tensor:
+        """Every row by its particle's blend of stored statistics and those of its own rows."""
+        fold, eps = self.fold, self.epsilon
+        stored_mean, stored_var = self.inner.running_mean, self.inner.running_var
+        assert fold.pseudo_images is not None
+        pseudo = fold.pseudo_images.to(x.dtype)
+        if fold.counts is not None:
+            over, shape = [d for d in range(x.dim()) if d != 1], [1, -1, *[1] * (x.dim() - 2)]
+            parts = []
+            for k, rows in enumerate(x.split(fold.row_counts(x.shape[0]))):
+                if rows.shape[0]:
+                    var, mean = torch.var_mean(rows, dim=over, correction=0)
+                    mean = blended(mean, stored_mean, fold.counts[k], pseudo[k])  # type: ignore[arg-type]
+                    var = blended(var, stored_var, fold.counts[k], pseudo[k])  # type: ignore[arg-type]
+                    parts.append((rows - mean.reshape(shape)) * torch.rsqrt(var + eps).reshape(shape))
+            return torch.cat(parts)
+        assert fold.mask is not None
+        grouped, mean, var = _weighted_moments(x, fold.mask)
+        like, channels = [fold.particles, *[1] * (x.dim() + 1)], [1, 1, 1, -1, *[1] * (x.dim() - 2)]
+        images, each = fold.mask.sum(dim=1).clamp(min=1).to(x.dtype).reshape(like), pseudo.reshape(like)
+        mean = blended(mean, stored_mean.to(x.dtype).reshape(channels), images, each)  # type: ignore[union-attr, operator]
+        var = blended(var, stored_var.to(x.dtype).reshape(channels), images, each)  # type: ignore[union-attr, operator]
+        return ((grouped - mean) * torch.rsqrt(var + eps)).reshape(x.shape)
+
     def _refuse_single_values(self, x: Tensor) -> None:
         """One value per channel has no variance; only what a filter left over may be that few."""
         values = x.numel() // x.shape[1] // self.fold.particles
@@ -155,6 +183,12 @@ class FoldedNorm(Replacement):
 
 def _normalize_weighted(x: Tensor, mask: Tensor, eps: float) -> Tensor:
     """Normalizes every row by the mean and variance of its particle's masked rows (all shapes static)."""
+    grouped, mean, var = _weighted_moments(x, mask)
+    return ((grouped - mean) * torch.rsqrt(var + eps)).reshape(x.shape)
+
+
+def _weighted_moments(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(K, B, windows, C, ...) rows by particle, and the mean and variance of each particle's masked ones."""
     particles, batch = mask.shape
     grouped = x.reshape(particles, batch, -1, x.shape[1], *x.shape[2:])
     weight = mask.to(x.dtype).reshape(particles, batch, *[1] * (grouped.dim() - 2))
@@ -164,4 +198,4 @@ def _normalize_weighted(x: Tensor, mask: Tensor, eps: float) -> Tensor:
     mean = (grouped * weight).sum(dim=over, keepdim=True) / values
     centred = grouped - mean
     var = (centred.square() * weight).sum(dim=over, keepdim=True) / values
-    return (centred * torch.rsqrt(var + eps)).reshape(x.shape)
+    return grouped, mean, var

@@ -3,10 +3,11 @@
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from polytta.network.copies import use_batch_statistics
-from polytta.particles.engine import Engine, Statistics
+from polytta.network.copies import share_structure
+from polytta.network.statistics import Statistics, use_statistics
+from polytta.particles.engine import Engine
 
 
 class LoopEngine(Engine):
@@ -14,27 +15,31 @@ class LoopEngine(Engine):
 
     name: ClassVar[str] = "loop"
 
-    def _set_up(self, statistics: Statistics) -> None:
-        if statistics == "batch":
-            use_batch_statistics(self.network)
+    def _set_up(self) -> None:
+        self._networks: dict[Statistics, nn.Module] = {}
+        for kind in dict.fromkeys(self.statistics):
+            self._networks[kind] = share_structure(self.network)
+            use_statistics(self._networks[kind], kind)
 
-    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, twice: bool) -> Tensor:
-        rows = []
-        for k in range(theta.shape[0]):
+    def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor | None, twice: bool) -> Tensor:
+        found = []
+        numbers = range(theta.shape[0]) if rows is None else rows.tolist()
+        for k, number in enumerate(numbers):
+            kind = self.statistics[number % len(self.statistics)]
             if where is None:
-                rows.append(self._one(theta[k], x[k]))
+                found.append(self._one(theta[k], x[k], kind))
                 continue
             full = theta.new_zeros(x.shape[1], self.findings.num_classes)
             if bool(where[k].any()):
-                kept = self._one(theta[k], x[k][where[k]], may_be_alone=True)
+                kept = self._one(theta[k], x[k][where[k]], kind, may_be_alone=True)
                 full = full.to(kept.dtype).index_put((where[k],), kept)
-            rows.append(full)
-        return torch.stack(rows)
+            found.append(full)
+        return torch.stack(found)
 
-    def _one(self, vector: Tensor, x: Tensor, *, may_be_alone: bool = False) -> Tensor:
+    def _one(self, vector: Tensor, x: Tensor, kind: Statistics, *, may_be_alone: bool = False) -> Tensor:
         # BatchNorm refuses a single value per channel. That is right for a whole batch; for the one sample that a
         # filter left over, the same sample twice has the same mean and variance.
-        alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics
+        alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics and kind != "blend"
         given = x.repeat_interleave(2, dim=0) if alone else x
-        out = torch.func.functional_call(self.network, self.layout.named(vector), (self._enter(given),))
+        out = torch.func.functional_call(self._networks[kind], self.layout.named(vector), (self._enter(given),))
         return self._checked_output(out, given.shape[0])[: x.shape[0]]

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-Pass = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+Pass = Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor]
 
 
-def sliced(run: Pass, theta: Tensor, x: Tensor, where: Tensor | None, at_once: int) -> Tensor:
-    """(K, B, C) what ``run(theta, x, where)`` returns, for at most ``at_once`` particles at a time."""
+def sliced(run: Pass, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor, at_once: int) -> Tensor:
+    """(K, B, C) what ``run(theta, x, where, rows)`` returns, for at most ``at_once`` particles at a time."""
     parts = []
     for start in range(0, theta.shape[0], at_once):
-        rows = slice(start, start + at_once)
-        parts.append(_Slice.apply(run, theta[rows], x[rows], None if where is None else where[rows]))
+        now = slice(start, start + at_once)
+        parts.append(_Slice.apply(run, theta[now], x[now], None if where is None else where[now], rows[now]))
     return torch.cat(parts)
 
 
@@ -28,21 +28,21 @@ class _Slice(torch.autograd.Function):
     """A pass that keeps its inputs alone."""
 
     @staticmethod
-    def forward(ctx: Any, run: Pass, theta: Tensor, x: Tensor, where: Tensor | None) -> Tensor:
+    def forward(ctx: Any, run: Pass, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor) -> Tensor:
         ctx.run = run
-        ctx.save_for_backward(theta, x, where)
-        return run(theta, x, where)
+        ctx.save_for_backward(theta, x, where, rows)
+        return run(theta, x, where, rows)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        theta, x, where = ctx.saved_tensors
+        theta, x, where, rows = ctx.saved_tensors
         needed = ctx.needs_input_grad[1:3]
         leaves = [value.detach().requires_grad_(wanted) for value, wanted in zip((theta, x), needed, strict=True)]
         with torch.enable_grad():
-            logits = ctx.run(leaves[0], leaves[1], where)
+            logits = ctx.run(leaves[0], leaves[1], where, rows)
         if not logits.requires_grad:  # no sample of these particles was wanted
-            return None, *(torch.zeros_like(leaf) if leaf.requires_grad else None for leaf in leaves), None
+            return None, *(torch.zeros_like(leaf) if leaf.requires_grad else None for leaf in leaves), None, None
         wanted = [leaf for leaf in leaves if leaf.requires_grad]
         found = iter(torch.autograd.grad(logits, wanted, slope))
-        return None, *(next(found) if leaf.requires_grad else None for leaf in leaves), None
+        return None, *(next(found) if leaf.requires_grad else None for leaf in leaves), None, None

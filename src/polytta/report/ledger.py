@@ -24,8 +24,8 @@ class StepEntry:
         step: number of the step, from 1.
         samples: images in the batch (of one population).
         rejected: images nothing was learnt from.
-        numbers: losses, moves, resets, forward and backward samples, and counts of each filter, G·K of each, as one
-            vector; None when no image was usable.
+        numbers: losses, moves, resets, forward and backward samples, restarts, and counts of each filter, G·K of each,
+            as one vector; None when no image was usable.
         logits: (G·K, B, C); None when no image was usable.
         theta: (G·K, P) after the step.
         source: (P,).
@@ -112,12 +112,10 @@ class Ledger:
 
     def _report(self, entry: StepEntry, numbers: list[float] | None) -> StepReport:
         rows = self._rows
-        values = numbers if numbers is not None else [0.0] * (5 + len(self._filters)) * rows
-        loss, stepped, reset, forward, backward, *counts = (
+        values = numbers if numbers is not None else [0.0] * (6 + len(self._filters)) * rows
+        loss, stepped, reset, forward, backward, restarted, *counts = (
             tuple(values[place : place + rows]) for place in range(0, len(values), rows)
         )
-        # A method may have filters and yet have selected nothing it could count.
-        counts = counts or [(0.0,) * rows] * len(self._filters)
         selected = {name: _whole(count) for name, count in zip(self._filters, counts, strict=True)}
         return StepReport(
             step=entry.step,
@@ -127,6 +125,7 @@ class Ledger:
             loss=loss,
             stepped=tuple(map(bool, stepped)),
             reset=tuple(map(bool, reset)),
+            restarted=tuple(map(bool, restarted)),
             forward_by_particle=_whole(forward),
             backward_by_particle=_whole(backward),
             logits=entry.logits,

@@ -31,6 +31,7 @@ class StepReport:
         loss: value of each particle's loss (0 where nothing was selected).
         stepped: whether the particle's parameters moved.
         reset: whether the particle returned to source.
+        restarted: whether it had collapsed, and goes on from another.
         forward_by_particle: images whose logits were needed, over all passes; the static engine computes the others
             too.
         backward_by_particle: images whose loss was differentiated, over all passes; a second derivative is not counted
@@ -50,6 +51,7 @@ class StepReport:
     loss: tuple[float, ...]
     stepped: tuple[bool, ...]
     reset: tuple[bool, ...]
+    restarted: tuple[bool, ...]
     forward_by_particle: tuple[int, ...]
     backward_by_particle: tuple[int, ...]
     logits: Tensor | None = field(repr=False)
@@ -69,6 +71,7 @@ class StepReport:
             loss=self.loss[own],
             stepped=self.stepped[own],
             reset=self.reset[own],
+            restarted=self.restarted[own],
             forward_by_particle=self.forward_by_particle[own],
             backward_by_particle=self.backward_by_particle[own],
             logits=None if self.logits is None else self.logits[own],
@@ -150,6 +153,7 @@ class Totals:
     selected: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stepped: tuple[int, ...] = ()
     resets: tuple[int, ...] = ()
+    restarts: tuple[int, ...] = ()
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> "Totals":
@@ -184,6 +188,7 @@ class Totals:
             self.selected[name] = _added(self.selected.get(name, ()), counts)
         self.stepped = _added(self.stepped, report.stepped)
         self.resets = _added(self.resets, report.reset)
+        self.restarts = _added(self.restarts, report.restarted)
 
 
 def _added(left: tuple[int, ...], right: tuple[int, ...] | tuple[bool, ...]) -> tuple[int, ...]:

@@ -1,23 +1,30 @@
 """Settings as they are for one model: every part an object, every default decided that can be without a batch."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from polytta.aggregate import Aggregate
 from polytta.diversity import Diversifier
 from polytta.methods import Method
+from polytta.network.statistics import Statistics
 from polytta.optim import Optimizer
-from polytta.optim.rule import lr_multipliers, reference_lr
+from polytta.optim.rule import reference_lr
 from polytta.settings.settings import Settings
 from polytta.views import Lenses, Views
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Learning rates, one per particle of all populations, and where they come from, in words."""
+    """Learning rates, one per particle of all populations, and where they come from, in words.
+
+    Attributes:
+        values: learning rates, or paces.
+        origin: in words.
+        relative: whether they are paces (``polytta.optim.pace``).
+    """
 
     values: tuple[float, ...]
     origin: str
+    relative: bool = False
 
 
 @dataclass(frozen=True)
@@ -26,32 +33,75 @@ class Config:
 
     Attributes:
         settings: all options with their parts as objects, which adapt an equal model equally.
-        method: the base method.
+        methods: what each particle learns by.
         diversity: how particles interact.
         optimizers: one per particle.
         views: versions of the batch particles learn from.
         lenses: how each particle looks at the images.
         aggregate: how K predictions become one.
         layers: names of the adapted norm layers.
-        statistics: what BatchNorm layers use.
+        statistics: what BatchNorm layers use, for each particle.
         rates: the learning rates the user gave; None when the reference rule decides at the first batch.
+        multipliers: factors on a common learning rate, one per particle.
     """
 
     settings: Settings
-    method: Method
+    methods: tuple[Method, ...]
     diversity: Diversifier
     optimizers: tuple[Optimizer, ...]
     views: Views
     lenses: Lenses
     aggregate: Aggregate
     layers: tuple[str, ...]
-    statistics: Literal["batch", "source"]
+    statistics: tuple[Statistics, ...]
     rates: Rates | None
+    multipliers: tuple[float, ...]
 
     @property
     def particles(self) -> int:
         """K."""
-        return self.settings.particles
+        return len(self.methods)
+
+    @property
+    def method(self) -> Method:
+        """The base method; the first of several."""
+        return self.methods[0]
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """Names of what the methods select samples by."""
+        return tuple(dict.fromkeys(name for method in self.methods for name in method.filters))
+
+    def method_prefix(self, method: Method) -> str:
+        """What the names of a method's tensors begin with, where there are several."""
+        different = list(dict.fromkeys(_key(one) for one in self.methods))
+        return "" if len(different) == 1 else f"{different.index(_key(method))}_{method.name}_"
+
+    @property
+    def never_learn(self) -> frozenset[int]:
+        """Particles that only look, at a rate of 0; one that others interact with is not among them."""
+        if self.rates is None or self.diversity.name != "none":
+            return frozenset()
+        rows = range(self.particles)
+        silent = [all(rate == 0 for rate in self.rates.values[n :: self.particles]) for n in rows]
+        return frozenset(n for n in rows if silent[n] or not self.methods[n].adapts)
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        """For each particle the one that looks as it does and never learns; itself where there is none."""
+        looks = [(id(self.lenses.of_particle(n)), self.statistics[n]) for n in range(self.particles)]
+        silent = {look: n for n, look in reversed(list(enumerate(looks))) if n in self.never_learn}
+        return tuple(silent.get(look, n) for n, look in enumerate(looks))
+
+    def squads(self, asleep: frozenset[int] = frozenset()) -> list[tuple[tuple[int, ...], Method, bool]]:
+        """(numbers of particles, method, whether they learn), those together that share a pass."""
+        silent = self.never_learn | asleep
+        groups: dict[object, list[int]] = {}
+        for number, method in enumerate(self.methods):
+            learns = method.adapts and number not in silent
+            # All that only predict may share one pass, whatever they would learn by.
+            groups.setdefault(_key(method) if learns else None, []).append(number)
+        return [(tuple(own), self.methods[own[0]], key is not None) for key, own in groups.items()]
 
     @property
     def populations(self) -> int:
@@ -73,9 +123,14 @@ class Config:
     def reference_rates(self, model_family: str, batch: int) -> Rates:
         """Learning rates by the reference rule, for a model of that family and a first batch of that size."""
         batch = self.settings.batch_size or batch
-        base = reference_lr(model_family, batch, self.method.single_image_lr_factor)
-        multipliers = lr_multipliers(self.particles, self.settings.lr_spread, self.settings.lr_span)
-        each = zip(self.optimizers, multipliers, strict=True)
-        one = tuple(base * optimizer.relative_lr * factor for optimizer, factor in each)
+        bases = [reference_lr(model_family, batch, method.single_image_lr_factor) for method in self.methods]
+        base = bases[0]
+        each = zip(bases, self.optimizers, self.multipliers, strict=True)
+        one = tuple(base * optimizer.relative_lr * factor for base, optimizer, factor in each)
         origin = f"reference rule for a {model_family} model at batch size {batch}: {base:g} for SGD"
         return Rates(one * self.populations, origin)
+
+
+def _key(method: Method) -> object:
+    """Equal for equal methods, which may hold tensors and so cannot be compared themselves."""
+    return type(method), repr(method)

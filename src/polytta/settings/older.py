@@ -30,6 +30,7 @@ _SAME = (
 def settings_of_format_1(stored: Mapping[str, Any]) -> Settings:
     """Settings from the header of a state file in ``polytta-state-1`` (0.1.0.dev0)."""
     return Settings(
+        preset="paper",
         **{name: as_tuples(stored[name]) for name in _SAME},
         optimizer=as_tuples(stored["optimizers"]),
         lr=as_tuples(stored["learning_rates"]),

@@ -30,7 +30,9 @@ def from_plain(stored: Mapping[str, Any]) -> Settings:
 
 def plugin_sources(settings: Settings) -> dict[str, str]:
     """{part: SHA-256 of the file it comes from} of every part that is not polytta's own."""
-    parts: dict[str, object] = {"method": settings.method, "diversity": settings.diversity}
+    parts: dict[str, object] = {"diversity": settings.diversity}
+    methods = settings.method if isinstance(settings.method, tuple) else (settings.method,)
+    parts.update({f"method {number}" if number else "method": one for number, one in enumerate(methods)})
     parts["aggregate"] = settings.aggregate
     optimizers = settings.optimizer if isinstance(settings.optimizer, tuple) else (settings.optimizer,)
     parts.update({f"optimizer {number}": one for number, one in enumerate(optimizers)})

@@ -4,54 +4,103 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from numbers import Real
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 from torch import nn
 
 from polytta.aggregate import resolve_aggregate
 from polytta.diversity import resolve_diversity
 from polytta.errors import ConfigError
-from polytta.methods import resolve_method
 from polytta.network.targets import choose_layers
-from polytta.optim import Optimizer, is_one_optimizer, resolve_optimizers
+from polytta.optim import is_one_optimizer
 from polytta.optim.rule import lr_multipliers
 from polytta.particles.engines import ENGINES
+from polytta.settings.axes import Particles, particles_of
 from polytta.settings.config import Config, Rates
+from polytta.settings.presets import completed
 from polytta.settings.settings import Settings
-from polytta.views import resolve_lenses, resolve_views
+from polytta.views import resolve_views
 
 
 def resolve(settings: Settings, model: nn.Module) -> Config:
     """What the settings mean for a model."""
+    settings = completed(settings, model)
     check(settings)
-    method = resolve_method(settings.method, settings.preset)
-    optimizers = resolve_optimizers(settings.optimizer, settings.particles)
-    rates = _given_rates(settings, optimizers)
-    lenses, diversity = resolve_lenses(settings.lenses), resolve_diversity(settings.diversity)
+    made = particles_of(settings)
+    require_together(settings, made)
+    multipliers = (
+        (1.0,) * made.count
+        if settings.axes == "product"
+        else lr_multipliers(made.count, settings.lr_spread, settings.lr_span)
+    )
+    rates = _given_rates(settings, made, multipliers)
+    relative = rates is not None and rates.relative
+    diversity = resolve_diversity(settings.diversity)
     views, aggregate = resolve_views(settings.views), resolve_aggregate(settings.aggregate)
     layers = choose_layers(model, settings.targets, settings.exclude)
-    statistics: Any = method.statistics if settings.statistics == "auto" else settings.statistics
+    one_method = len({id(method) for method in made.methods}) == 1
     decided = replace(
         settings,
-        method=method,
+        method=made.methods[0] if one_method else made.methods,
+        particles=made.count,
+        axes="zip",
         diversity=diversity,
-        optimizer=optimizers,
-        lr=None if rates is None else rates.values,
+        optimizer=made.optimizers,
+        lr=None if rates is None or relative else rates.values,
+        pace=rates.values if rates is not None and relative else None,
+        lr_spread=0.0 if settings.axes == "product" else settings.lr_spread,
         views=views,
-        lenses=lenses,
+        lenses=made.lenses,
         aggregate=aggregate,
         targets=tuple(layers),
         exclude=None,
-        statistics=statistics,
+        statistics=made.statistics[0] if len(set(made.statistics)) == 1 else made.statistics,
         seed=settings.seed if isinstance(settings.seed, int) else tuple(settings.seed),
     )
-    return Config(decided, method, diversity, optimizers, views, lenses, aggregate, layers, statistics, rates)
+    return Config(
+        decided,
+        made.methods,
+        diversity,
+        made.optimizers,
+        views,
+        made.lenses,
+        aggregate,
+        layers,
+        made.statistics,
+        rates,
+        multipliers,
+    )
+
+
+def require_together(settings: Settings, made: Particles) -> None:
+    """Raises ConfigError for particles that cannot be in one population."""
+    names = list(dict.fromkeys(method.name for method in made.methods))
+    different = len({(type(method), repr(method)) for method in made.methods}) > 1
+    if different and any(method.episodic for method in made.methods):
+        raise ConfigError(f"method: got {names}, an episodic one among them; allowed are several that go on learning.")
+    if different and resolve_diversity(settings.diversity).name != "none":
+        raise ConfigError(
+            f"diversity: got {settings.diversity!r} between particles of methods {names}; allowed is 'none', or one "
+            "method."
+        )
+    scaled = [one.name for one in made.optimizers if one.has_own_scale]
+    if settings.pace is not None and scaled:
+        raise ConfigError(
+            f"pace: got {settings.pace!r} with optimizer {scaled[0]!r}, whose steps do not grow with the gradient; "
+            "allowed are 'sgd', or lr=."
+        )
 
 
 def check(settings: Settings) -> None:
     """Raises ConfigError for the first plain value that is not allowed."""
-    whole_number("particles", settings.particles, 1)
-    for name, least in (("populations", 1), ("particles_at_once", 1), ("num_classes", 2), ("batch_size", 1)):
+    one_of("axes", settings.axes, ("zip", "product"))
+    for name, least in (
+        ("particles", 1),
+        ("populations", 1),
+        ("particles_at_once", 1),
+        ("num_classes", 2),
+        ("batch_size", 1),
+    ):
         if getattr(settings, name) is not None:
             whole_number(name, getattr(settings, name), least)
     if not _is_number(settings.lr_spread) or not (settings.lr_span is None or _is_number(settings.lr_span)):
@@ -60,7 +109,7 @@ def check(settings: Settings) -> None:
         raise ConfigError(f"shared_noise: got {settings.shared_noise!r}; allowed are True and False.")
     one_of("engine", settings.engine, ("auto", *ENGINES))
     hints = get_type_hints(Settings)
-    for name in ("precision", "statistics", "objective"):
+    for name in ("precision", "objective"):
         one_of(name, getattr(settings, name), get_args(hints[name]))
     _check_seeds(settings.seed, settings.populations)
 
@@ -88,34 +137,37 @@ def _check_seeds(seed: object, populations: int | None) -> None:
         raise ConfigError(f"seed: got {len(seed)} for {populations} populations; allowed are one, or one each.")
 
 
-def _given_rates(settings: Settings, optimizers: tuple[Optimizer, ...]) -> Rates | None:
+def _given_rates(settings: Settings, made: Particles, multipliers: tuple[float, ...]) -> Rates | None:
     """Learning rates the user gave: one per particle is taken as it is, a common one is spread; None for the rule."""
-    lr, particles, populations = settings.lr, settings.particles, settings.populations or 1
-    multipliers = lr_multipliers(particles, settings.lr_spread, settings.lr_span)
-    own = [optimizer.lr for optimizer in optimizers]
+    lr, particles, populations = made.lr, made.count, settings.populations or 1
+    relative = settings.pace is not None
+    argument = "pace" if relative else "lr"
+    own = [optimizer.lr for optimizer in made.optimizers]
     if lr is not None and not _is_number(lr):
         if isinstance(lr, str) or not isinstance(lr, Iterable) or not all(_is_number(value) for value in lr):
-            raise ConfigError(f"lr: got {lr!r}; allowed are a number, one per particle, or None.")
+            raise ConfigError(f"{argument}: got {lr!r}; allowed are a number, one per particle, or None.")
         rates = tuple(float(value) for value in lr)
         if len(rates) not in (particles, particles * populations):
-            raise ConfigError(f"lr: got {len(rates)} values for {particles} particles; allowed are one, or one each.")
+            raise ConfigError(
+                f"{argument}: got {len(rates)} values for {particles} particles; allowed are one, or one each."
+            )
         rates = rates * (particles * populations // len(rates))
-        origin = "lr, one per particle"
+        origin = f"{argument}, one per particle"
     elif all(value is None for value in own) and lr is None:
         return None
     elif any(value is None for value in own) and lr is None:
         raise ConfigError("optimizer: got some with an lr and some without; allowed are all or none, or lr=...")
     else:
         if lr is not None and any(value is not None for value in own):
-            raise ConfigError(f"lr: got {lr!r} beside an optimizer with its own lr; allowed is one of the two.")
+            raise ConfigError(f"{argument}: got {lr!r} beside an optimizer with its own lr; allowed is one of the two.")
         common = [float(lr) if value is None else value for value in own]  # type: ignore[arg-type]
         exact = not is_one_optimizer(settings.optimizer) and all(value is not None for value in own)
         one = tuple(value * (1.0 if exact else m) for value, m in zip(common, multipliers, strict=True))
         rates = one * populations
-        origin = "the optimizers' own lr" if exact else "lr, times each particle's multiplier"
+        origin = "the optimizers' own lr" if exact else f"{argument}, times each particle's multiplier"
     if not all(0 <= rate < inf for rate in rates):
-        raise ConfigError(f"lr: got {lr!r}; allowed are finite numbers >= 0.")
-    return Rates(rates, origin)
+        raise ConfigError(f"{argument}: got {lr!r}; allowed are finite numbers >= 0.")
+    return Rates(rates, origin, relative)
 
 
 def _is_number(value: object) -> bool:

@@ -26,10 +26,13 @@ Table = Mapping[str, Any]
 class Settings:
     """How to adapt. A part is a name, ``module:Class``, a table ``{"name": ..., ...}`` or an object."""
 
-    method: str | Table | Method = "deyo"
-    """What each particle learns from: one of ``polytta.methods``."""
-    particles: int = 3
-    """Number K of hypotheses; 1 is the plain base method."""
+    method: str | Table | Method | Sequence[str | Table | Method] | None = None
+    """What particles learn from: one or several of ``polytta.methods``; None means DeYO."""
+    particles: int | None = None
+    """Number K of hypotheses; 1 is the plain base method. None means 3, or as many as the axes give."""
+    axes: Literal["zip", "product"] = "zip"
+    """How lists of methods, optimizers, learning rates, lenses and statistics make particles: "zip" takes one of each
+    per particle (lenses start over), "product" makes a particle of every combination."""
     diversity: str | Table | Diversifier = "none"
     """How particles interact: one of ``polytta.diversity``."""
     optimizer: OptimizerSpec | Sequence[OptimizerSpec] = "sgd"
@@ -37,17 +40,24 @@ class Settings:
     lr: float | Sequence[float] | None = None
     """Learning rate, or one per particle (of one or of every population); None applies the public code's rule for the
     model and batch size."""
+    pace: float | Sequence[float] | None = None
+    """Instead of a learning rate, how far a step may go, in nats of loss: it means the same on every model and batch
+    size (``polytta.optim.pace``). 0 looks and never learns."""
     views: str | Table | Sequence[str | View] | Views = "none"
     """Versions of the batch to learn from: a name, callables, or ``polytta.views.Views``."""
-    lenses: str | Table | Sequence[str | View] | Lenses = "none"
-    """How each particle looks at the images: "none" alike, "optics" as they are, from farther away, sharper, mirrored,
+    lenses: str | Table | Sequence[str | View] | Lenses | None = None
+    """How each particle looks at the images: "none" (or None) alike, "optics" as they are, from farther away, sharper, mirrored,
     and from much farther away (the first K of these); or callables. Best with aggregate "evidence"; with diversity
     "grad" they must be differentiable."""
-    preset: str = "paper"
-    """Thresholds for methods given by name: "paper", or "official" for each method's own public code."""
-    aggregate: str | Table | Aggregate = "probs"
+    preset: str | None = None
+    """"recommended" fills in the population that we recommend, "paper" the paper's (three particles, its thresholds),
+    "official" the same with the thresholds of each method's own public code. None means "recommended" when nothing is
+    said of method or population, else "paper"."""
+    size: str | None = None
+    """Of the recommended population: "small", "medium" or "large" (``polytta.settings.presets``)."""
+    aggregate: str | Table | Aggregate | None = None
     """One answer from K: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how
-    sure and how balanced their answers have been; or one of ``polytta.aggregate``."""
+    sure and how balanced their answers have been; or one of ``polytta.aggregate``. None means "probs"."""
     targets: str | Sequence[str] | None = None
     """Norm layers to adapt, names or regular expressions; None means all."""
     exclude: str | Sequence[str] | None = "auto"
@@ -61,8 +71,9 @@ class Settings:
     particles_at_once: int | None = None
     """Most particles in one pass; fewer need less memory and more time, and change no answer (a second derivative needs
     all of them)."""
-    statistics: Literal["auto", "batch", "source"] = "auto"
-    """What BatchNorm layers use: "batch", "source", or "auto" for the method's own choice."""
+    statistics: str | Sequence[str] = "auto"
+    """What BatchNorm layers use: "batch", "source", "blend" (``polytta.network.statistics``), or "auto" for the method's
+    own choice; or one per particle."""
     objective: Literal["scaled", "literal"] = "scaled"
     """"scaled" (each particle's own loss at full weight), or "literal" for the paper's factor 1/K."""
     seed: int | Sequence[int] = 0

@@ -1,5 +1,6 @@
 """The input level: versions of a batch to learn from (views), and the way each particle looks at it (lenses)."""
 
+from polytta.views.fineness import fineness as fineness
 from polytta.views.lenses import LENSES as LENSES
 from polytta.views.lenses import Lenses as Lenses
 from polytta.views.specs import plain_transforms as plain_transforms

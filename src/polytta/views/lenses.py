@@ -9,6 +9,7 @@ every stream. Input gradients are by the x that particles share, through their l
 another matter: versions of a batch that every particle learns from.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -45,16 +46,22 @@ class Lenses:
         """The lens of a particle."""
         return self.transforms[number % len(self.transforms)]
 
+    def of_particles(self, numbers: Sequence[int]) -> "Lenses":
+        """Those of some particles."""
+        return Lenses(tuple(self.of_particle(number) for number in numbers))
+
     def differ(self, particles: int) -> bool:
         """Whether that many particles see different things."""
         return any(self.of_particle(number) is not self.transforms[0] for number in range(particles))
 
     def of(self, x: Tensor, particles: int) -> Tensor:
         """(K, B, ...) what each particle sees; without copying when all see the same."""
-        seen = seen_through("lenses", self.transforms[:particles], x)
-        if len(seen) == 1:
-            return seen[0].unsqueeze(0).expand(particles, *x.shape)
-        return torch.stack([seen[number % len(seen)] for number in range(particles)])
+        lenses = [self.of_particle(number) for number in range(particles)]
+        different = {id(lens): lens for lens in lenses}
+        seen = dict(zip(different, seen_through("lenses", list(different.values()), x), strict=True))
+        if len(different) == 1:
+            return seen[id(lenses[0])].unsqueeze(0).expand(particles, *x.shape)
+        return torch.stack([seen[id(lens)] for lens in lenses])
 
     def each(self, x: Tensor) -> Tensor:
         """(K, B, ...) what each particle sees of images (K, B, ...) of its own."""

@@ -1,0 +1,52 @@
+r"""What a BatchNorm layer normalizes by: stored statistics, those of the batch, or a blend of both.
+
+    μ = (n μ_batch + N μ_stored) / (n + N),   σ² = (n σ²_batch + N σ²_stored) / (n + N)
+
+n is the number of images at hand and N how many images the stored statistics count for: none ("batch"), infinitely many
+("source"), or sixteen ("blend"), the prior of Schneider et al., "Improving robustness against common corruptions by
+covariate shift adaptation", NeurIPS 2020. A blend is nearly the stored statistics for a single image and nearly those
+of the batch for sixty-four.
+"""
+
+from math import inf
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+Statistics = Literal["batch", "source", "blend"]
+PSEUDO_IMAGES: dict[Statistics, float] = {"batch": 0.0, "source": inf, "blend": 16.0}
+"""N."""
+
+
+def blended(of_batch: Tensor, stored: Tensor, images: Tensor | float, pseudo_images: Tensor | float) -> Tensor:
+    """One of the statistics: all of the batch's where nothing stored counts."""
+    share = images / (images + pseudo_images)
+    return share * of_batch + (1 - share) * stored
+
+
+def _moved_input(layer: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+    """An input that stored statistics normalize to what the blend would make of the one given."""
+    (x,) = inputs
+    shape = [1, -1, *[1] * (x.dim() - 2)]
+    stored_mean, stored_var, eps = layer.running_mean, layer.running_var, layer.eps
+    var, mean = torch.var_mean(x, dim=[dim for dim in range(x.dim()) if dim != 1], correction=0)
+    pseudo = PSEUDO_IMAGES["blend"]
+    mean, var = blended(mean, stored_mean, x.shape[0], pseudo), blended(var, stored_var, x.shape[0], pseudo)
+    scale = torch.sqrt((stored_var + eps) / (var + eps))
+    return ((x - mean.reshape(shape)) * scale.reshape(shape) + stored_mean.reshape(shape),)
+
+
+def use_statistics(network: nn.Module, kind: Statistics) -> None:
+    """Makes every BatchNorm layer of a shared copy use these; without stored statistics it goes by the batch anyway."""
+    for module in network.modules():
+        if not isinstance(module, _BatchNorm) or kind == "source" or module.running_mean is None:
+            continue
+        if kind == "blend":
+            # Before the layer and not in its place: what else a layer does (an activation, say) it goes on doing.
+            module.register_forward_pre_hook(_moved_input)
+            continue
+        module.track_running_stats = False
+        module.running_mean = None
+        module.running_var = None

@@ -1,0 +1,59 @@
+"""What options mean that nobody gave: the population we recommend, and the paper's."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from torch import nn
+
+from polytta.errors import ConfigError
+from polytta.network.norms import is_batch_norm
+from polytta.settings.settings import Settings
+
+RECOMMENDED = "recommended"
+COMPOSING = ("method", "particles", "axes", "diversity", "optimizer", "lr", "pace", "views", "lenses", "aggregate",
+             "statistics", "objective", "shared_noise", "lr_spread", "lr_span")  # fmt: skip
+"""Options that say something of the population; whoever gives one of them composes it by hand."""
+
+HOT = 0.1
+"""A pace at which models learn much, and single ones often collapse."""
+SIZES: dict[str, dict[str, Any]] = {
+    "small": {"lenses": ("unchanged", "farther", "sharper"), "pace": (0.0, HOT)},
+    "medium": {"lenses": "optics", "pace": (0.0, HOT)},
+    "large": {"lenses": "optics", "pace": (0.0, HOT / 4, HOT)},
+}
+"""Particles: 6, 10, 15; twice as many with BatchNorm."""
+
+
+def completed(settings: Settings, model: nn.Module) -> Settings:
+    """All options that say what the population is, from those given and a preset."""
+    defaults = {f.name: f.default for f in fields(Settings)}
+    given = {name for name in COMPOSING if getattr(settings, name) is not defaults[name]
+             and getattr(settings, name) != defaults[name]}  # fmt: skip
+    preset = settings.preset or ("paper" if given else RECOMMENDED)
+    if preset != RECOMMENDED:
+        if settings.size is not None:
+            raise ConfigError(f"size: got {settings.size!r} with preset {preset!r}; allowed is preset 'recommended'.")
+        return _plain(replace(settings, preset=preset))
+    size = settings.size or "medium"
+    if size not in SIZES:
+        raise ConfigError(f"size: got {settings.size!r}; allowed are {sorted(SIZES)}.")
+    filled: dict[str, Any] = {"axes": "product", "aggregate": "evidence", **SIZES[size]}
+    if any(is_batch_norm(module) for module in model.modules()):
+        filled["statistics"] = ("source", "blend")
+    if "lr" in given:
+        del filled["pace"]
+    missing = {name: value for name, value in filled.items() if name not in given}
+    return _plain(replace(settings, preset="paper", size=None, **missing))
+
+
+def _plain(settings: Settings) -> Settings:
+    particles = settings.particles
+    if particles is None and settings.axes == "zip":
+        particles = 3
+    return replace(
+        settings,
+        method="deyo" if settings.method is None else settings.method,
+        particles=particles,
+        lenses="none" if settings.lenses is None else settings.lenses,
+        aggregate="probs" if settings.aggregate is None else settings.aggregate,
+    )
