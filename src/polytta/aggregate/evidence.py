@@ -1,16 +1,18 @@
 r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
 
-    sᵢ = b H(m₀) - h₀  +  2 (H(mᵢ) - H(m₀)) - ½ (hᵢ - h₀),     b = 2 (H(m) / ln C)⁴
-    wᵢ ∝ exp(20 sᵢ / ln 10),   p ∝ Π pᵢ^wᵢ
+    sᵢ = b H(m₀) - h₀  +  2 (H(mᵢ) - H(m₀)) + (aᵢ - a₀),     b = 2 (H(m) / ln C)⁴
+    wᵢ ∝ exp(15 sᵢ / ln 10),   p ∝ Π pᵢ^wᵢ
 
-mᵢ is the mean of particle i's answers over the stream and hᵢ their mean entropy; 0 marks the particle that looks in the
-same way and learns nothing (its *anchor*; a particle without one is its own), and m the mean answer of all anchors.
+mᵢ is the mean of particle i's answers over the stream, hᵢ their mean entropy, and aᵢ how much they agree with those of
+particles that look in another way and learn nothing; 0 marks the one that looks in the same way and learns nothing (its
+*anchor*; a particle without one is its own), and m is the mean answer of all anchors.
 
 The first half says how well a way of looking suits the stream: sure of single images, and balanced among classes over
 all of them. Balance counts for little while the whole population has seen few classes, because on a stream sorted by
-class it is the worst lens that spreads its answers. The second half says what learning has done to it. There balance
-counts in full on every stream, for the anchor has seen the same classes, and sureness counts half, because it is what
-learning is trained to show. A particle that has collapsed onto few classes loses all its weight, however hot its rate.
+class it is the worst lens that spreads its answers. The second half says what learning has done. There balance counts
+in full on every stream, for the anchor has seen the same classes; sureness does not count at all, because it is what
+learning is trained to show; and whoever has learnt something true comes closer to what others see, where who has been
+led astray goes elsewhere. A particle that has collapsed loses all its weight, however hot its rate.
 
 Shifts may be mixed, and what suits a noisy image does not suit a blurred one. So the means are kept once for all images
 and once for those of like detail (``polytta.views.fineness``), on a grid with linear interpolation; where few images of
@@ -19,8 +21,8 @@ louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. Sco
 is worth the same among ten classes and among a thousand; they cover about the last 1,000 images and never the batch
 they are used on.
 
-A particle that falls behind its anchor by more than a factor of ten has collapsed. It starts over from the best of
-those that look as it does, at half its rate.
+A particle that falls far behind its anchor has collapsed. It starts over from the best of those that look as it does,
+at half its rate.
 """
 
 from collections.abc import Mapping
@@ -34,17 +36,17 @@ from torch import Tensor
 from polytta.aggregate.base import Aggregate, Restart
 
 HORIZON = 1000
-SHARPNESS = 20.0
+SHARPNESS = 15.0
 SMALLEST_PROB = 1e-6
-FORMULA = "b H(m0) - h0 + 2 dH - dh/2 in factors of ten, by fineness, geometric"
+FORMULA = "b H(m0) - h0 + 2 dH + da in factors of ten, by fineness, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
-SHRINKAGE = 100.0
+SHRINKAGE = 50.0
 """Images of like detail that count as much as all images."""
-PATIENCE = 32.0
+PATIENCE = 64.0
 """Images after which evidence counts for half."""
-COLLAPSE = 1.0
+COLLAPSE = 0.25
 """Factors of ten behind its anchor at which a particle has collapsed."""
 
 State = Mapping[str, Tensor]
@@ -54,9 +56,11 @@ def begin(rows: int, num_classes: int, like: Tensor, *, by_fineness: bool = Fals
     """State before the first image."""
     zeros, points = like.new_zeros, FINENESS[2]
     state = {"mean_probs": zeros(rows, num_classes), "mean_entropy": zeros(rows), "images": zeros(())}
+    state["agreement"] = zeros(rows)
     if by_fineness:
         state["fine_probs"] = zeros(rows, points, num_classes)
-        state["fine_entropy"], state["fine_images"] = zeros(rows, points), zeros(rows, points)
+        for name in ("fine_entropy", "fine_agreement", "fine_images"):
+            state[name] = zeros(rows, points)
     return state
 
 
@@ -66,15 +70,17 @@ def num_classes(state: State) -> int:
 
 
 def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]:
-    """State after a batch of (G·K, B, C) logits on images of that (G, B) fineness."""
+    """State (with anchors) after a batch of (G·K, B, C) logits on images of that (G, B) fineness."""
     log_probs = logits.detach().log_softmax(dim=-1).to(state["mean_probs"].dtype)
     probs = log_probs.exp()
     entropies = -(probs * log_probs).sum(dim=-1)
+    agreements = (probs * _told_by_others(probs, anchors(state), fineness.shape[0])).sum(dim=-1)
     images = (state["images"] + logits.shape[1]).clamp(max=HORIZON)
     rate = (logits.shape[1] / images).clamp(max=1.0)
     seen = {
         "mean_probs": torch.lerp(state["mean_probs"], probs.mean(dim=1), rate),
         "mean_entropy": torch.lerp(state["mean_entropy"], entropies.mean(dim=1), rate),
+        "agreement": torch.lerp(state["agreement"], agreements.mean(dim=1), rate),
         "images": images,
     }
     if "fine_images" in state:
@@ -83,9 +89,9 @@ def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]
         known = (state["fine_images"] + mass).clamp(max=HORIZON)
         fine_rate = (mass / known.clamp(min=SMALLEST_PROB)).clamp(max=1.0)
         each = shares / mass.clamp(min=SMALLEST_PROB).unsqueeze(1)
-        fine_probs, fine_entropy = each.mT @ probs, (each * entropies.unsqueeze(-1)).sum(dim=1)
-        seen["fine_probs"] = torch.lerp(state["fine_probs"], fine_probs, fine_rate.unsqueeze(-1))
-        seen["fine_entropy"] = torch.lerp(state["fine_entropy"], fine_entropy, fine_rate)
+        seen["fine_probs"] = torch.lerp(state["fine_probs"], each.mT @ probs, fine_rate.unsqueeze(-1))
+        for name, values in (("fine_entropy", entropies), ("fine_agreement", agreements)):
+            seen[name] = torch.lerp(state[name], (each * values.unsqueeze(-1)).sum(dim=1), fine_rate)
         seen["fine_images"] = known
     return seen
 
@@ -97,7 +103,8 @@ def with_anchors(state: State, anchors: Tensor) -> State:
 
 def scores(state: State, populations: int = 1) -> Tensor:
     """(R,) sᵢ over all images, in nats; every particle its own anchor where the state names none."""
-    return sum(_scores(state["mean_probs"], state["mean_entropy"], anchors(state), populations))  # type: ignore[return-value]
+    looking, learning = _scores(state["mean_probs"], state["mean_entropy"], state["agreement"], anchors(state), populations)
+    return looking + learning
 
 
 def anchors(state: State) -> Tensor:
@@ -110,7 +117,7 @@ def weights(state: State, fineness: Tensor) -> Tensor:
     """(G, B, K) of the particles for images of that (G, B) fineness."""
     populations, anchor = fineness.shape[0], anchors(state)
     overall = scores(state, populations)
-    fine = sum(_scores(state["fine_probs"], state["fine_entropy"], anchor, populations))
+    fine = sum(_scores(state["fine_probs"], state["fine_entropy"], state["fine_agreement"], anchor, populations))
     known = state["fine_images"] / (state["fine_images"] + SHRINKAGE)
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
     here = torch.einsum("gbm,gkm->gbk", _on_grid(fineness).to(own.dtype), own)
@@ -118,13 +125,25 @@ def weights(state: State, fineness: Tensor) -> Tensor:
     return (SHARPNESS * patience * here / log(10)).softmax(dim=-1)
 
 
-def _scores(probs: Tensor, entropies: Tensor, anchor: Tensor, populations: int) -> tuple[Tensor, Tensor]:
+def _told_by_others(probs: Tensor, anchor: Tensor, populations: int) -> Tensor:
+    """(R, B, C) mean answer of the anchors of particles that look in another way; of all of them where none does."""
+    told, own = (rows.unflatten(0, (populations, -1)) for rows in (probs[anchor], anchor))
+    others = (own.unsqueeze(2) != own.unsqueeze(1)).to(probs.dtype)
+    others = torch.where(others.any(dim=2, keepdim=True), others, torch.ones_like(others))
+    others = others / others.sum(dim=2, keepdim=True)
+    return torch.einsum("gij,gjbc->gibc", others, told).flatten(0, 1)
+
+
+def _scores(
+    probs: Tensor, entropies: Tensor, agreements: Tensor, anchor: Tensor, populations: int
+) -> tuple[Tensor, Tensor]:
     """(R, ...) what looking and what learning is worth, from mean answers (R, ..., C) and entropies (R, ...)."""
     balance = _entropy(probs)
     unlearnt, sure = balance[anchor], entropies[anchor]
     every = _entropy(probs[anchor].unflatten(0, (populations, -1)).mean(dim=1)) / log(probs.shape[-1])
     counts = (2 * every**4).repeat_interleave(anchor.shape[0] // populations, dim=0)
-    return counts * unlearnt - sure, 2 * (balance - unlearnt) - (entropies - sure) / 2
+    agreed = agreements - agreements[anchor]
+    return counts * unlearnt - sure, 2 * (balance - unlearnt) + agreed
 
 
 def _entropy(probs: Tensor) -> Tensor:
@@ -179,7 +198,9 @@ class Evidence(Aggregate):
         if not self.restart:
             return None
         anchor = anchors(evidence)
-        _, learning = _scores(evidence["mean_probs"], evidence["mean_entropy"], anchor, populations)
+        _, learning = _scores(
+            evidence["mean_probs"], evidence["mean_entropy"], evidence["agreement"], anchor, populations
+        )
         known = evidence["images"] >= PATIENCE
         collapsed = known & (learning < -COLLAPSE * log(10))
         alike = anchor.unsqueeze(1) == anchor.unsqueeze(0)

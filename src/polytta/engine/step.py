@@ -70,7 +70,7 @@ class Step:
         detail = detail_of(x, self.aggregate)
         by_population = logits.unflatten(0, (x.shape[0], -1))
         answer = self.aggregate.combine(by_population, self._evidence(state), detail)
-        after = replace(after, evidence=evidence.observe(state.evidence, logits, detail))
+        after = replace(after, evidence=evidence.observe(self._evidence(state), logits, detail))
 
         # Start over.
         restarted = torch.zeros(logits.shape[0], dtype=torch.bool, device=logits.device)
