@@ -27,6 +27,7 @@ class FrozenEnsemble(nn.Module):
         super().__init__()
         self.network = engine.network
         self.__dict__["engine"] = engine
+        self.method = adapted.config.method
         self.aggregate = adapted.config.aggregate
         self.views = adapted.config.views
         self.lenses = adapted.config.lenses
@@ -40,7 +41,7 @@ class FrozenEnsemble(nn.Module):
         with self.engine.a_pass(self.theta):
             logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
         evidence = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
-        return self.aggregate.combine(logits, evidence)
+        return self.aggregate.combine(self.method.answer(logits), evidence)
 
     def _logits(self, x: Tensor) -> Tensor:
         particles = self.theta.shape[0]
@@ -79,7 +80,8 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
     Args:
         adapted: the adapter; it is left as it is.
         which: "merged" averages the particles' parameters into one model, "best" takes the particle with the most
-            evidence, a number takes that particle, each behind its lens, all three returning logits without views;
+            evidence, a number takes that particle, each behind its lens, all three returning the network's own logits
+            without views;
             "ensemble" keeps all K folded into the batch and returns log-probabilities.
     """
     require_one_population(adapted, "freeze")

@@ -1,14 +1,14 @@
 """One batch at work: the passes over it, and the counts of what they cost. What methods know as their context."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from polytta.engine.parts import Parts
 from polytta.particles import Engine
-from polytta.roles import Pass, StepNoise
+from polytta.roles import Pass, Sight, State, StepNoise
 
 
 class BatchContext:
@@ -34,6 +34,8 @@ class BatchContext:
         self.source = parts.source
         self.network: nn.Module = parts.network
         self.x = x
+        self.batch_size = x.shape[1]
+        self.uses_batch_statistics = engine.uses_batch_statistics
         self.index = index
         self.noise = StepNoise(parts.noise_keys, index)
         self.particles = theta.shape[0]
@@ -55,9 +57,11 @@ class BatchContext:
             found.append(Pass(self.theta, images, logits, None, view))
         return found
 
-    def prediction(self, passes: Sequence[Pass]) -> Tensor:
-        """(G·K, B, C) logits that the answer is made from."""
-        return self.parts.views.combine([one.logits.detach() for one in passes])
+    def sight(self, state: State) -> Sight:
+        """What the particles see of the batch, as the method looks at it."""
+        passes = self.passes()
+        logits = self.parts.views.combine([one.logits.detach() for one in passes])
+        return self.parts.method.look(self, passes, logits, state)
 
     def forward(
         self,

@@ -18,7 +18,7 @@ from polytta.engine.state import PopulationState
 from polytta.errors import ConfigError
 from polytta.guard import accepted, all_in_range, finite_rows_of, usable_direction
 from polytta.particles import Engine
-from polytta.roles import Lesson, Objective
+from polytta.roles import Lesson, Objective, Sight
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,10 @@ class Step:
 
         # Predict.
         context = BatchContext(self.engine, parts, start.theta, x, state.step)
-        passes = context.passes()
-        logits = passes[0].logits.detach() if len(passes) == 1 else context.prediction(passes)
+        sight = context.sight(start.method)
 
         # Select, descend, diversify; a method may look at what came out and choose another lesson.
-        lesson = parts.method.learn(context, passes, start.method) if parts.method.adapts else Lesson()
+        lesson = parts.method.learn(context, sight.passes, start.method) if parts.method.adapts else Lesson()
         healthy = torch.ones(context.particles, dtype=torch.bool, device=x.device)
         losses = start.theta.new_zeros(context.particles)
         direction: Tensor | None = None
@@ -120,29 +119,29 @@ class Step:
 
         # Aggregate.
         if parts.episodic:
-            logits = self._predict_after(context, theta)
-        answer = parts.aggregate.combine(logits.unflatten(0, (parts.populations, -1)), state.evidence)
-        seen = evidence.observe(state.evidence, logits)
+            sight = self._sight_after(context, replace(start, theta=theta))
+        answer = parts.aggregate.combine(sight.answer.unflatten(0, (parts.populations, -1)), state.evidence)
+        seen = evidence.observe(state.evidence, sight.logits)
 
         # Record.
         after = PopulationState(theta, state.learning_rates, state.step + 1, slots, memory, seen)
         moved = (theta != start.theta).any(dim=1)
         numbers = _packed(losses, moved, lesson, context)
-        return StepResult(answer, logits, numbers, measures, self._settled(state, after, x))
+        return StepResult(answer, sight.answer, numbers, measures, self._settled(state, after, x))
 
-    def predict(self, theta: Tensor, x: Tensor, index: Tensor) -> Tensor:
-        """(G·K, B, C) logits of the particles as they are."""
+    def predict(self, state: PopulationState, x: Tensor) -> Tensor:
+        """(G·K, B, C) logits that the particles as they are would answer from."""
         with torch.no_grad():
-            context = BatchContext(self.engine, self.parts, theta, x, index, learns=False)
-            return context.prediction(context.passes())
+            context = BatchContext(self.engine, self.parts, state.theta, x, state.step, learns=False)
+            return context.sight(state.method).answer
 
-    def _predict_after(self, context: BatchContext, theta: Tensor) -> Tensor:
-        """(G·K, B, C) logits after the step, for methods that answer then."""
+    def _sight_after(self, context: BatchContext, state: PopulationState) -> Sight:
+        """What particles see after the step, for methods that answer then."""
         with torch.no_grad():
-            later = BatchContext(self.engine, self.parts, theta, context.x, context.index, learns=False)
-            logits = later.prediction(later.passes())
+            later = BatchContext(self.engine, self.parts, state.theta, context.x, context.index, learns=False)
+            sight = later.sight(state.method)
         context.forward_samples = context.forward_samples + later.forward_samples
-        return logits
+        return sight
 
     def _fresh(self, state: PopulationState) -> PopulationState:
         """The particles of a stream that begins with this batch; what the method remembers, it remembers."""
