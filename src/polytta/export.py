@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from polytta.errors import ConfigError
 from polytta.aggregate import evidence
 from polytta.engine.step import detail_of
+from polytta.errors import ConfigError
 from polytta.network.copies import share_structure
 from polytta.network.statistics import use_statistics
 from polytta.particles.folded import FoldedEngine
@@ -31,6 +31,7 @@ class FrozenEnsemble(nn.Module):
         super().__init__()
         self.network = engine.network
         self.__dict__["engine"] = engine
+        self.method = adapted.config.method
         self.aggregate = adapted.config.aggregate
         self.views = adapted.config.views
         self.lenses = adapted.config.lenses
@@ -47,7 +48,8 @@ class FrozenEnsemble(nn.Module):
         with self.engine.a_pass(self.theta, mask=mask, pseudo_images=self.pseudo_images):
             logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
         known = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
-        return self.aggregate.combine(logits.unsqueeze(0), known, detail_of(x.unsqueeze(0), self.aggregate))[0]
+        told = self.method.answer(logits).unsqueeze(0)
+        return self.aggregate.combine(told, known, detail_of(x.unsqueeze(0), self.aggregate))[0]
 
     def _logits(self, x: Tensor) -> Tensor:
         particles = self.theta.shape[0]

@@ -7,7 +7,7 @@ the file itself, a digest over all tensors and settings, and that the model is t
 import hashlib
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,11 +155,16 @@ def check_fits(tensors: Mapping[str, Any], expected: Mapping[str, Tensor]) -> No
         raise StateError(f"state_dict: got {wrong[0]!r} missing or unknown; allowed are exactly {sorted(expected)}.")
     for name, buffer in expected.items():
         got = tensors[name]
-        if not isinstance(got, Tensor) or got.shape != buffer.shape or got.dtype != buffer.dtype:
+        if not isinstance(got, Tensor) or not _fits(got.shape, buffer.shape) or got.dtype != buffer.dtype:
             shape = (tuple(got.shape), got.dtype) if isinstance(got, Tensor) else type(got).__name__
             raise StateError(f"state_dict: got {shape} for {name!r}; allowed is {(tuple(buffer.shape), buffer.dtype)}.")
         if name == "theta" and not bool(got.isfinite().all()):
             raise StateError("state_dict: got non-finite values in 'theta'; allowed are finite ones.")
+
+
+def _fits(got: Sequence[int], expected: Sequence[int]) -> bool:
+    """Whether a tensor's sizes are those expected; where a 0 ends them, the images of the first batch decide."""
+    return got == expected or (expected[-1:] == (0,) and got[: len(expected) - 1] == expected[:-1])
 
 
 def check_classes(tensors: Mapping[str, Any], known: int | None) -> int:

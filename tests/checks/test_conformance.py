@@ -5,7 +5,7 @@ import pytest
 from polytta.checks import CHECKS, Case
 from polytta.checks.conformance import Check
 from polytta.checks.networks import KINDS
-from polytta.methods import EATA, MEMO, SAR, DeYO, Method, Norm, Source, Tent
+from polytta.methods import EATA, MEMO, ROID, SAR, DeYO, Method, Norm, RDumb, Source, Tent
 
 # Thresholds under which about half of the checks' samples are selected; the defaults would select almost none.
 METHODS: list[Method] = [
@@ -16,6 +16,8 @@ METHODS: list[Method] = [
     SAR(),
     DeYO(entropy_threshold=0.8, plpd_threshold=-0.2),
     MEMO(copies=2),
+    ROID(),
+    RDumb(redundancy=0.9, reset_every=3),
 ]
 
 
@@ -41,3 +43,15 @@ def test_engines_agree_after_twenty_steps_with_five_particles(method: Method) ->
     for model in KINDS:
         case = Case(model, steps=20, batch=4, arguments={"method": method, "particles": 5})
         next(check for check in CHECKS if check.__name__ == "engines_agree")(case)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("particles", [1, 3])
+@pytest.mark.parametrize("model", ["batch", "group"])
+@pytest.mark.parametrize(
+    "method",
+    [ROID(window=3, reset_every=3), RDumb(entropy_threshold=0.95, redundancy=0.99, window=3, reset_every=3)],
+    ids=lambda method: method.name,
+)
+def test_windows_of_single_images_conform(method: Method, model: str, particles: int, check: Check) -> None:
+    check(Case(model, batch=1, steps=13, arguments={"method": method, "particles": particles}))

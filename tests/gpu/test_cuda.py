@@ -10,12 +10,18 @@ import torch
 import polytta
 from polytta.checks.networks import KINDS, small_model, small_stream
 from polytta.diversity import SVGD, Grad
-from polytta.methods import EATA, SAR, DeYO, Method, Tent
+from polytta.methods import EATA, ROID, SAR, DeYO, Method, RDumb, Tent
 from polytta.models import create
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
-METHODS: list[Method] = [Tent(), EATA(redundancy=0.9), SAR(), DeYO(entropy_threshold=0.9, plpd_threshold=-0.2)]
+METHODS: list[Method] = [
+    Tent(),
+    EATA(redundancy=0.9),
+    SAR(),
+    DeYO(entropy_threshold=0.9, plpd_threshold=-0.2),
+    ROID(),
+]
 DIVERSITIES = ["none", "kl", SVGD(bandwidth="median"), Grad(solver="exact", scale="literal", weight=0.01), "grad"]
 
 
@@ -117,6 +123,25 @@ def test_a_graph_of_more_than_the_usual_gives_what_the_cpu_gives(kind: str, more
         batch = torch.stack([x, x.flip(0)]) if "populations" in more else x
         assert (graph(batch.cuda()).cpu() - expected(batch)).abs().max() <= 1e-6
     assert graph.totals.selected == expected.totals.selected
+
+
+@pytest.mark.parametrize(
+    "method",
+    [ROID(window=3, reset_every=3), RDumb(entropy_threshold=0.95, redundancy=0.99, window=3, reset_every=3)],
+    ids=lambda method: method.name,
+)
+@pytest.mark.parametrize("kind", ["batch", "group", "layer"])
+def test_a_graph_of_windows_and_resets_gives_what_the_cpu_gives(kind: str, method: Method) -> None:
+    model = small_model(kind)
+    arguments = {"lr": 0.01, "exclude": None}
+    expected = polytta.adapt(model, method, engine="loop", **arguments)
+    graph = polytta.adapt(copy.deepcopy(model).cuda(), method, engine="graph", **arguments)
+    # A larger batch among single images is another recording, over the same window.
+    for x in [*small_stream(7, 1), small_stream(1, 4)[0], *small_stream(7, 1, seed=1)]:
+        assert (graph(x.cuda()).cpu() - expected(x)).abs().max() <= 1e-6
+    assert graph.totals.selected == expected.totals.selected
+    assert graph.totals.stepped == expected.totals.stepped
+    assert min(graph.totals.stepped) > 0
 
 
 def test_a_state_taken_over_after_recording_is_the_one_that_goes_on() -> None:

@@ -103,7 +103,9 @@ def with_anchors(state: State, anchors: Tensor) -> State:
 
 def scores(state: State, populations: int = 1) -> Tensor:
     """(R,) sᵢ over all images, in nats; every particle its own anchor where the state names none."""
-    looking, learning = _scores(state["mean_probs"], state["mean_entropy"], state["agreement"], anchors(state), populations)
+    looking, learning = _scores(
+        state["mean_probs"], state["mean_entropy"], state["agreement"], anchors(state), populations
+    )
     return looking + learning
 
 

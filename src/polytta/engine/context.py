@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from polytta.engine.parts import Parts
 from polytta.particles import Engine
-from polytta.roles import Pass, StepNoise
+from polytta.roles import Pass, Sight, State, StepNoise
 
 
 class BatchContext:
@@ -43,6 +43,8 @@ class BatchContext:
         self.source = parts.source
         self.network: nn.Module = parts.network
         self.x = x
+        self.batch_size = x.shape[1]
+        self.uses_batch_statistics = engine.uses_batch_statistics
         self.index = index
         self.rows = rows
         self.noise = StepNoise(parts.noise_keys, index)
@@ -71,8 +73,15 @@ class BatchContext:
             found.append(Pass(self.theta, images, logits, None, view, unlensed))
         return found
 
+    def sight(self, state: State) -> Sight:
+        """What the particles see of the batch, as the method looks at it."""
+        passes = self.passes()
+        return self.parts.method.look(self, passes, self.prediction(passes), state)
+
     def prediction(self, passes: Sequence[Pass]) -> Tensor:
-        """(G·K, B, C) logits that the answer is made from."""
+        """(G·K, B, C) logits that follow from the views."""
+        if len(passes) == 1:
+            return passes[0].logits.detach()
         return self.parts.views.combine([one.logits.detach() for one in passes])
 
     def forward(

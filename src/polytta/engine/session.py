@@ -166,7 +166,9 @@ class Session:
                 if episode is not None and episode[1] is not None:
                     logits = episode[1].logits
                 else:
-                    logits = self._ready(images).predict(self.state.theta, self._by_population(images), self.state.step)
+                    step, grouped = self._ready(images), self._by_population(images)
+                    state, _ = self._begun(step.engine.findings, grouped.shape[1])
+                    logits = step.predict(state, grouped)
                 logits = logits.unflatten(0, (self.populations, -1))
                 if batch.usable is None:
                     return logits

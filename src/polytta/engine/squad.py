@@ -12,7 +12,7 @@ from polytta.engine.state import PopulationState
 from polytta.guard import accepted, finite_rows_of, usable_direction
 from polytta.optim.pace import paced
 from polytta.particles import Engine
-from polytta.roles import Lesson, Objective
+from polytta.roles import Lesson, Objective, Sight
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Outcome:
     """What a batch did to some rows.
 
     Attributes:
-        logits: (R, B, C) that the answer is made from.
+        logits: (R, B, C) that evidence is taken from.
+        answer: (R, B, C) logits that the answer is made from.
         theta: (R, P) after it.
         optimizer: the optimizers' buffers after it.
         pace: what paces found out.
@@ -35,6 +36,7 @@ class Outcome:
     """
 
     logits: Tensor
+    answer: Tensor
     theta: Tensor
     optimizer: Mapping[str, Tensor]
     pace: Mapping[str, Tensor]
@@ -79,12 +81,11 @@ class Squad:
             {name: state.method[self.parts.method_prefix + name][self.rows] for name in self.parts.method_names},
         )
 
-    def predict(self, engine: Engine, theta: Tensor, x: Tensor, index: Tensor) -> Tensor:
-        """(R, B, C) logits of their particles as they are, out of ``theta`` (G·K, P)."""
+    def predict(self, engine: Engine, state: PopulationState, x: Tensor) -> Tensor:
+        """(R, B, C) logits that their particles as they are would answer from; ``state`` is theirs."""
         with torch.no_grad():
-            own = theta if self.rows is None else theta[self.rows]
-            context = BatchContext(engine, self.parts, own, x, index, self.rows, learns=False)
-            return context.prediction(context.passes())
+            context = BatchContext(engine, self.parts, state.theta, x, state.step, self.rows, learns=False)
+            return self._sight(context, state).answer
 
     def learn(self, engine: Engine, state: PopulationState, x: Tensor) -> Outcome:
         """Predicts on ``x`` (G, B, ...) and learns from it; ``state`` is theirs."""
@@ -93,11 +94,10 @@ class Squad:
 
         # Predict.
         context = BatchContext(engine, parts, start.theta, x, state.step, self.rows, learns=self.learns)
-        passes = context.passes()
-        logits = passes[0].logits.detach() if len(passes) == 1 else context.prediction(passes)
+        sight = self._sight(context, start)
 
         # Select, descend, diversify; a method may look at what came out and choose another lesson.
-        lesson = parts.method.learn(context, passes, start.method) if context.learns else Lesson()
+        lesson = parts.method.learn(context, sight.passes, start.method) if context.learns else Lesson()
         healthy = torch.ones(context.particles, dtype=torch.bool, device=x.device)
         losses = start.theta.new_zeros(context.particles)
         direction: Tensor | None = None
@@ -152,11 +152,12 @@ class Squad:
             wanted, changed = lesson.after_step(theta)
             theta, memory = finite_rows_of(wanted, theta), {**memory, **changed}
         if parts.episodic:
-            logits = self._predict_after(engine, context, theta)
+            sight = self._sight_after(engine, context, replace(start, theta=theta))
 
         moved = (theta != start.theta).any(dim=1)
         return Outcome(
-            logits,
+            sight.logits,
+            sight.answer,
             theta,
             slots,
             pace,
@@ -170,13 +171,21 @@ class Squad:
             measures,
         )
 
-    def _predict_after(self, engine: Engine, context: BatchContext, theta: Tensor) -> Tensor:
-        """(R, B, C) logits after the step, for methods that answer then."""
+    def _sight(self, context: BatchContext, state: PopulationState) -> Sight:
+        """What they see of the batch; those that never learn have no history to look at it by."""
+        if self.learns:
+            return context.sight(state.method)
+        passes = context.passes()
+        logits = context.prediction(passes)
+        return Sight(passes, logits, self.parts.method.answer(logits))
+
+    def _sight_after(self, engine: Engine, context: BatchContext, state: PopulationState) -> Sight:
+        """What they see after the step, for methods that answer then."""
         with torch.no_grad():
-            later = BatchContext(engine, self.parts, theta, context.x, context.index, self.rows, learns=False)
-            logits = later.prediction(later.passes())
+            later = BatchContext(engine, self.parts, state.theta, context.x, context.index, self.rows, learns=False)
+            sight = later.sight(state.method)
         context.forward_samples = context.forward_samples + later.forward_samples
-        return logits
+        return sight
 
     def _fresh(self, state: PopulationState) -> PopulationState:
         """The particles of a stream that begins with this batch; what the method remembers, it remembers."""

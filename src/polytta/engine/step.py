@@ -64,11 +64,12 @@ class Step:
     def __call__(self, state: PopulationState, x: Tensor) -> StepResult:
         """Predicts on ``x`` (G, B, ...) and learns from it."""
         outcomes = [squad.learn(self.engine, squad.share_of(state), x) for squad in self.squads]
-        after, logits = self._joined(state, outcomes)
+        after = self._joined(state, outcomes)
+        logits, told = (self._scattered([getattr(one, name) for one in outcomes]) for name in ("logits", "answer"))
 
         # Aggregate.
         detail = detail_of(x, self.aggregate)
-        by_population = logits.unflatten(0, (x.shape[0], -1))
+        by_population = told.unflatten(0, (x.shape[0], -1))
         answer = self.aggregate.combine(by_population, self._evidence(state), detail)
         after = replace(after, evidence=evidence.observe(self._evidence(state), logits, detail))
 
@@ -82,12 +83,11 @@ class Step:
         # Record.
         numbers = self._packed(outcomes, restarted)
         measures = {name: value for outcome in outcomes for name, value in outcome.measures.items()}
-        return StepResult(answer, logits, numbers, measures, self._settled(state, after, x))
+        return StepResult(answer, told, numbers, measures, self._settled(state, after, x))
 
-    def predict(self, theta: Tensor, x: Tensor, index: Tensor) -> Tensor:
-        """(G·K, B, C) logits of the particles as they are."""
-        found = [squad.predict(self.engine, theta, x, index) for squad in self.squads]
-        return self._scattered(found)
+    def predict(self, state: PopulationState, x: Tensor) -> Tensor:
+        """(G·K, B, C) logits that the particles as they are would answer from."""
+        return self._scattered([squad.predict(self.engine, squad.share_of(state), x) for squad in self.squads])
 
     def _evidence(self, state: PopulationState) -> Mapping[str, Tensor]:
         return evidence.with_anchors(state.evidence, self.anchors)
@@ -102,21 +102,23 @@ class Step:
             whole = whole.index_copy(0, squad.rows, part.to(whole.dtype))
         return whole
 
-    def _joined(self, state: PopulationState, outcomes: Sequence[Outcome]) -> tuple[PopulationState, Tensor]:
-        """The population after the step, and its logits."""
+    def _joined(self, state: PopulationState, outcomes: Sequence[Outcome]) -> PopulationState:
+        """The population after the step."""
         first = outcomes[0]
         if self.squads[0].rows is None:
-            after = PopulationState(
+            return PopulationState(
                 first.theta, state.learning_rates, state.step + 1, first.optimizer, first.pace, first.method
             )
-            return after, first.logits
         method: dict[str, Tensor] = dict(state.method)
         for squad, outcome in zip(self.squads, outcomes, strict=True):
             assert squad.rows is not None
             for name, value in outcome.method.items() if squad.learns else ():
                 key = squad.parts.method_prefix + name
-                method[key] = method[key].index_copy(0, squad.rows, value) if key in method else value
-        after = PopulationState(
+                before = method[key]
+                if before.shape[1:] != value.shape[1:]:  # a window, whose images the first batch has brought
+                    before = value.new_zeros(before.shape[0], *value.shape[1:])
+                method[key] = before.index_copy(0, squad.rows, value)
+        return PopulationState(
             self._scattered([one.theta for one in outcomes]),
             state.learning_rates,
             state.step + 1,
@@ -124,7 +126,6 @@ class Step:
             {name: self._scattered([one.pace[name] for one in outcomes]) for name in state.pace},
             method,
         )
-        return after, self._scattered([one.logits for one in outcomes])
 
     def _packed(self, outcomes: Sequence[Outcome], restarted: Tensor) -> Tensor:
         """All numbers of a step as one float64 vector, in the order ``polytta.report.StepEntry`` names."""

@@ -10,6 +10,8 @@ from polytta.methods.eata import EATA as EATA
 from polytta.methods.fisher import estimate_fisher as estimate_fisher
 from polytta.methods.memo import MEMO as MEMO
 from polytta.methods.norm import Norm as Norm
+from polytta.methods.rdumb import RDumb as RDumb
+from polytta.methods.roid import ROID as ROID
 from polytta.methods.sar import SAR as SAR
 from polytta.methods.source import Source as Source
 from polytta.methods.tent import Tent as Tent
@@ -17,6 +19,7 @@ from polytta.roles import Context as Context
 from polytta.roles import Lesson as Lesson
 from polytta.roles import Pass as Pass
 from polytta.roles import Selection as Selection
+from polytta.roles import Sight as Sight
 from polytta.roles import Start as Start
 from polytta.roles import State as State
 from polytta.roles import Term as Term
@@ -24,7 +27,7 @@ from polytta.roles import entropy as entropy
 from polytta.roles import masked_mean as masked_mean
 from polytta.roles.registry import Registry
 
-METHODS = Registry("method", Method, (Source, Norm, Tent, EATA, SAR, DeYO, MEMO))
+METHODS = Registry("method", Method, (Source, Norm, Tent, EATA, SAR, DeYO, MEMO, ROID, RDumb))
 register_method = METHODS.register
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {

@@ -13,7 +13,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from polytta.errors import ConfigError
-from polytta.roles import Context, Lesson, Pass, Selection, Start, State, Term, entropy, of_one_pass
+from polytta.roles import Context, Lesson, Pass, Selection, Sight, Start, State, Term, entropy, of_one_pass
 
 
 class Method(ABC):
@@ -40,6 +40,17 @@ class Method(ABC):
     def init(self, start: Start) -> State:
         """State before the first batch: named tensors whose first dimension is K."""
         return {}
+
+    def answer(self, logits: Tensor) -> Tensor:
+        """Logits (K, B, C) to answer from, given those of the batch; as they are unless a method corrects them."""
+        return logits
+
+    def look(self, context: Context, passes: Sequence[Pass], logits: Tensor, state: State) -> Sight:
+        """What to learn and to answer from, given a pass per view and the logits (K, B, C) that follow from them.
+
+        Predictions ask this too, so it must not depend on what is learnt from the batch.
+        """
+        return Sight(passes, logits, self.answer(logits))
 
     def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
         """Which samples each particle learns from, given its predictions."""

@@ -50,9 +50,9 @@ class EATA(Method):
         """Thresholds must be positive, the weight not negative."""
         if not (self.entropy_threshold > 0 and self.redundancy > 0 and self.fisher_weight >= 0):
             raise ConfigError(
-                f"method: got EATA(entropy_threshold={self.entropy_threshold}, redundancy={self.redundancy}, "
-                f"fisher_weight={self.fisher_weight}); allowed are entropy_threshold and redundancy > 0, "
-                "fisher_weight >= 0."
+                f"method: got {type(self).__name__}(entropy_threshold={self.entropy_threshold}, "
+                f"redundancy={self.redundancy}, fisher_weight={self.fisher_weight}); allowed are entropy_threshold and "
+                "redundancy > 0, fisher_weight >= 0."
             )
 
     def init(self, start: Start) -> State:

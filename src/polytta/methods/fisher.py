@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from polytta.errors import ConfigError
 from polytta.network.copies import share_structure, unwrap
-from polytta.network.statistics import use_statistics
 from polytta.network.layout import Layout
+from polytta.network.statistics import use_statistics
 from polytta.network.targets import norm_layers
 
 

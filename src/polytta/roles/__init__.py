@@ -13,3 +13,4 @@ from polytta.roles.noise import StepNoise as StepNoise
 from polytta.roles.objective import Objective as Objective
 from polytta.roles.passes import Pass as Pass
 from polytta.roles.passes import Selection as Selection
+from polytta.roles.passes import Sight as Sight

@@ -40,6 +40,14 @@ class Context(Start, Protocol):
     def log_classes(self) -> float:
         """ln C."""
 
+    @property
+    def batch_size(self) -> int:
+        """B."""
+
+    @property
+    def uses_batch_statistics(self) -> bool:
+        """Whether what a pass says of an image depends on the others in it."""
+
     def forward(self, near: Pass, *, x: Tensor | None = None, where: Tensor | None = None, theta: Tensor | None = None,
                 statistics_of_all: bool = False, grad: bool = False) -> Pass:  # fmt: skip
         """Another pass like ``near`` with other images, other parameters, or for some (particle, sample) pairs only.

@@ -35,6 +35,21 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """What particles see of a batch, and say of it.
+
+    Attributes:
+        passes: what to learn from, one per view.
+        logits: (K, B, C) of the batch's images, without history; evidence is taken from these.
+        answer: (K, B, C) logits to answer from, which a method may have corrected.
+    """
+
+    passes: Sequence[Pass]
+    logits: Tensor
+    answer: Tensor
+
+
+@dataclass(frozen=True)
 class Selection:
     """The samples each particle learns from.
 

@@ -19,6 +19,8 @@ from polytta.errors import ConfigError, StateError
 
 NOT_STORED = "not stored"
 """Key of a value that a file cannot hold, in the plain form of a part."""
+LATER = {"later": True}
+"""Metadata of a part's field that came later: its default goes unsaid, so that records from before keep their keys."""
 
 
 class Part(Protocol):
@@ -107,7 +109,8 @@ class Registry(Mapping[str, type[P]], Generic[P]):
         """A part as plain values, a table that ``make`` takes."""
         described: dict[str, Any] = {"name": self.name_of(part)}
         if dataclasses.is_dataclass(part):
-            described.update({f.name: plain_value(getattr(part, f.name)) for f in dataclasses.fields(part)})
+            given = {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if not _goes_unsaid(part, f)}
+            described.update({name: plain_value(value) for name, value in given.items()})
         elif vars(part):
             described[NOT_STORED] = repr(part)
         return described
@@ -179,6 +182,11 @@ def plain_value(value: Any) -> Any:
         sizes = sum(item.numel() for item in value.values() if isinstance(item, Tensor))
         return {NOT_STORED: f"mapping of {len(value)} tensors, {sizes} values"}
     return {NOT_STORED: repr(value)}
+
+
+def _goes_unsaid(part: object, one: "dataclasses.Field[Any]") -> bool:
+    """Whether a field that came later has the value that parts had before it."""
+    return "later" in one.metadata and getattr(part, one.name) == one.default
 
 
 def _is_lost(value: Any) -> bool:

@@ -109,5 +109,5 @@ def _one_each(argument: str, values: tuple[Any, ...], count: int) -> tuple[Any, 
 
 
 def _decided(kinds: Sequence[str], methods: Sequence[Method]) -> tuple[Statistics, ...]:
-    """"auto" is the method's own choice."""
+    """ "auto" is the method's own choice."""
     return tuple(method.statistics if kind == "auto" else kind for kind, method in zip(kinds, methods, strict=True))  # type: ignore[misc]

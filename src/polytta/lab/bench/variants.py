@@ -24,12 +24,23 @@ VARIANTS: dict[str, RowSettings] = {
     "eata": {"method": "eata", "particles": 1},
     "sar": {"method": "sar", "particles": 1},
     "deyo": {"method": "deyo", "particles": 1},
+    "memo": {"method": "memo", "particles": 1},
+    # As their public code moves; single images are collected, since ROID learns nothing from one.
+    "roid": {"method": {"name": "roid", "window": 16}, "particles": 1, "optimizer": {"name": "sgd", "nesterov": True}},
+    "rdumb": {"method": "rdumb", "particles": 1, "optimizer": {"name": "sgd", "nesterov": True}},
     "naive": {"method": "deyo"},
     "kl": {"method": "deyo", "diversity": "kl"},
     "svgd": {"method": "deyo", "diversity": "svgd"},
     "grad": {"method": "deyo", "diversity": "grad"},
     "grad_mixed": {"method": "deyo", "diversity": "grad", "optimizer": ("sgd", "adam", "adamw")},
     "grad_flips": {"method": "deyo", "diversity": "grad", "views": "flips"},
+    # Plain test-time augmentation.
+    "tta": {
+        "method": "source",
+        "particles": 2,
+        "lenses": ("unchanged", "horizontal_flip"),
+        "aggregate": "probs",
+    },
     "source_mirror": {"method": "source", "particles": 1, "views": "mirror"},
     "source_lenses": {"method": "source", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
     "lenses": {"method": "deyo", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
