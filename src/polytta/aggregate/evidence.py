@@ -17,9 +17,9 @@ led astray goes elsewhere. A particle that has collapsed loses all its weight, h
 Shifts may be mixed, and what suits a noisy image does not suit a blurred one. So the means are kept once for all images
 and once for those of like detail (``polytta.views.fineness``), on a grid with linear interpolation; where few images of
 that detail have been seen the former counts. The weighted geometric mean lets whoever is sure of *this* image speak
-louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. Scores are in factors of ten, so that being sure
-is worth the same among ten classes and among a thousand; they cover about the last 1,000 images and never the batch
-they are used on.
+louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. Scores are in factors of ten, so that being
+sure is worth the same among ten classes and among a thousand; they cover about the last 1,000 images and never the
+batch they are used on.
 
 A particle that falls far behind its anchor has collapsed. It starts over from the best of those that look as it does,
 at half its rate.
@@ -119,7 +119,10 @@ def weights(state: State, fineness: Tensor) -> Tensor:
     """(G, B, K) of the particles for images of that (G, B) fineness."""
     populations, anchor = fineness.shape[0], anchors(state)
     overall = scores(state, populations)
-    fine = sum(_scores(state["fine_probs"], state["fine_entropy"], state["fine_agreement"], anchor, populations))
+    looking, learning = _scores(
+        state["fine_probs"], state["fine_entropy"], state["fine_agreement"], anchor, populations
+    )
+    fine = looking + learning
     known = state["fine_images"] / (state["fine_images"] + SHRINKAGE)
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
     here = torch.einsum("gbm,gkm->gbk", _on_grid(fineness).to(own.dtype), own)
@@ -144,8 +147,8 @@ def _scores(
     unlearnt, sure = balance[anchor], entropies[anchor]
     every = _entropy(probs[anchor].unflatten(0, (populations, -1)).mean(dim=1)) / log(probs.shape[-1])
     counts = (2 * every**4).repeat_interleave(anchor.shape[0] // populations, dim=0)
-    agreed = agreements - agreements[anchor]
-    return counts * unlearnt - sure, 2 * (balance - unlearnt) + agreed
+    agreed, gained = agreements - agreements[anchor], balance - unlearnt
+    return counts * unlearnt - sure, torch.where(gained > 0, counts, 2) * gained + agreed
 
 
 def _entropy(probs: Tensor) -> Tensor:

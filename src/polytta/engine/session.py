@@ -297,7 +297,7 @@ class Session:
         rates, found = self.state.learning_rates, self.state.pace
         if not found:
             return rates
-        return torch.where(rates == 0, rates, rates / pace.mean_square(found, self.populations))
+        return pace.typical(rates, found, self.populations)
 
     @property
     def recorded(self) -> bool:

@@ -142,7 +142,7 @@ class Squad:
             moves = learners if lesson.moves is None else lesson.moves
             rates = state.learning_rates
             if parts.relative:
-                rates, pace = paced(rates, pace, direction, moves & healthy, parts.populations)
+                rates, pace = paced(rates, pace, direction, losses, moves & healthy, parts.populations)
             stepped = parts.optimizer.step(theta, direction, slots, rates, source)
             theta, slots = accepted(moves & healthy, (theta, slots), stepped)
         if lesson.resets is not None:

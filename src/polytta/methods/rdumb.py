@@ -25,8 +25,8 @@ class RDumb(EATA):
 
     Attributes:
         reset_every: N; 0 is never.
-        window: single images to collect before they are learnt from together (``polytta.methods.schedule``); 1 learns from
-            each.
+        window: single images to collect before they are learnt from together (``polytta.methods.schedule``); 1 learns
+            from each.
     """
 
     reset_every: int = 1000

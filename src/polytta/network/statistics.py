@@ -30,7 +30,10 @@ def _moved_input(layer: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
     """An input that stored statistics normalize to what the blend would make of the one given."""
     (x,) = inputs
     shape = [1, -1, *[1] * (x.dim() - 2)]
+    assert isinstance(layer, _BatchNorm)
     stored_mean, stored_var, eps = layer.running_mean, layer.running_var, layer.eps
+    assert stored_mean is not None
+    assert stored_var is not None
     var, mean = torch.var_mean(x, dim=[dim for dim in range(x.dim()) if dim != 1], correction=0)
     pseudo = PSEUDO_IMAGES["blend"]
     mean, var = blended(mean, stored_mean, x.shape[0], pseudo), blended(var, stored_var, x.shape[0], pseudo)

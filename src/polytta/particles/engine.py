@@ -63,9 +63,7 @@ class Engine(ABC):
         self.enters_channels_last = self.convolutional
         self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
         prepare(self.network, precision)
-        self.statistics: tuple[Statistics, ...] = (
-            (statistics,) if isinstance(statistics, str) else tuple(statistics)  # type: ignore[assignment]
-        )
+        self.statistics: tuple[Statistics, ...] = (statistics,) if isinstance(statistics, str) else tuple(statistics)
         kinds = set(self.statistics)
         self.statistics_layers = tuple(
             name

@@ -167,8 +167,8 @@ class FoldedNorm(Replacement):
         grouped, mean, var = _weighted_moments(x, fold.mask)
         like, channels = [fold.particles, *[1] * (x.dim() + 1)], [1, 1, 1, -1, *[1] * (x.dim() - 2)]
         images, each = fold.mask.sum(dim=1).clamp(min=1).to(x.dtype).reshape(like), pseudo.reshape(like)
-        mean = blended(mean, stored_mean.to(x.dtype).reshape(channels), images, each)  # type: ignore[union-attr, operator]
-        var = blended(var, stored_var.to(x.dtype).reshape(channels), images, each)  # type: ignore[union-attr, operator]
+        mean = blended(mean, stored_mean.to(x.dtype).reshape(channels), images, each)  # type: ignore[operator]
+        var = blended(var, stored_var.to(x.dtype).reshape(channels), images, each)  # type: ignore[operator]
         return ((grouped - mean) * torch.rsqrt(var + eps)).reshape(x.shape)
 
     def _refuse_single_values(self, x: Tensor) -> None:

@@ -160,7 +160,7 @@ def _given_rates(settings: Settings, made: Particles, multipliers: tuple[float, 
     else:
         if lr is not None and any(value is not None for value in own):
             raise ConfigError(f"{argument}: got {lr!r} beside an optimizer with its own lr; allowed is one of the two.")
-        common = [float(lr) if value is None else value for value in own]  # type: ignore[arg-type]
+        common = [float(lr) if value is None else value for value in own]
         exact = not is_one_optimizer(settings.optimizer) and all(value is not None for value in own)
         one = tuple(value * (1.0 if exact else m) for value, m in zip(common, multipliers, strict=True))
         rates = one * populations

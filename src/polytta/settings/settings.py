@@ -41,14 +41,14 @@ class Settings:
     """Learning rate, or one per particle (of one or of every population); None applies the public code's rule for the
     model and batch size."""
     pace: float | Sequence[float] | None = None
-    """Instead of a learning rate, how far a step may go, in nats of loss: it means the same on every model and batch
-    size (``polytta.optim.pace``). 0 looks and never learns."""
+    """Instead of a learning rate, the share of the loss that a step removes: it means the same on every model, number
+    of classes and batch size (``polytta.optim.pace``). 0 looks and never learns."""
     views: str | Table | Sequence[str | View] | Views = "none"
     """Versions of the batch to learn from: a name, callables, or ``polytta.views.Views``."""
     lenses: str | Table | Sequence[str | View] | Lenses | None = None
-    """How each particle looks at the images: "none" (or None) alike, "optics" as they are, from farther away, sharper, mirrored,
-    and from much farther away (the first K of these); or callables. Best with aggregate "evidence"; with diversity
-    "grad" they must be differentiable."""
+    """How each particle looks at the images: "none" (or None) alike, "optics" as they are, from farther away, sharper,
+    mirrored, and from much farther away (the first K of these); or callables. Best with aggregate "evidence"; with
+    diversity "grad" they must be differentiable."""
     preset: str | None = None
     """"recommended" fills in the population that we recommend, "paper" the paper's (three particles, its thresholds),
     "official" the same with the thresholds of each method's own public code. None means "recommended" when nothing is
@@ -72,8 +72,8 @@ class Settings:
     """Most particles in one pass; fewer need less memory and more time, and change no answer (a second derivative needs
     all of them)."""
     statistics: str | Sequence[str] = "auto"
-    """What BatchNorm layers use: "batch", "source", "blend" (``polytta.network.statistics``), or "auto" for the method's
-    own choice; or one per particle."""
+    """What BatchNorm layers use: "batch", "source", "blend" (``polytta.network.statistics``), or "auto" for the
+    method's own choice; or one per particle."""
     objective: Literal["scaled", "literal"] = "scaled"
     """"scaled" (each particle's own loss at full weight), or "literal" for the paper's factor 1/K."""
     seed: int | Sequence[int] = 0

@@ -60,11 +60,6 @@ class Cell:
         return (self.corruption,) if isinstance(self.corruption, str) else self.corruption
 
     @property
-    def particles(self) -> int:
-        """K."""
-        return int(self.option("particles"))
-
-    @property
     def words(self) -> str:
         """In words, for progress and errors."""
         parts = [self.variant, self.model.rpartition("/")[2], self.dataset]

@@ -62,8 +62,8 @@ class Grid:
     """Images of each corruption; all by default."""
     batch_size: int | None = None
     """Of every scenario but batch1; by default the scenario's own, 64."""
-    preset: str = "paper"
-    """Thresholds of methods: paper or official."""
+    preset: str | None = None
+    """Of the rows: recommended, or thresholds of methods by paper or official (see polytta.adapt)."""
     precision: str = "fp32"
     """Of the arithmetic: fp32, tf32 or bf16."""
     normalisation: str = "correct"

@@ -35,7 +35,7 @@ def make_groups(plans: Sequence[Plan], execution: Execution) -> list[Group]:
     groups: list[Group] = []
     for members in together.values():
         cell = members[0].cell
-        most = max(1, execution.fold_images // (cell.batch_size * cell.particles))
+        most = max(1, execution.fold_images // (cell.batch_size * members[0].particles))
         groups.extend(tuple(members[start : start + most]) for start in range(0, len(members), most))
     # No process should end with a long group while the others have nothing left.
     return sorted(groups, key=lambda group: -work(group))
@@ -43,7 +43,7 @@ def make_groups(plans: Sequence[Plan], execution: Execution) -> list[Group]:
 
 def work(group: Iterable[Plan]) -> int:
     """How much there is to do: (particle, image) pairs."""
-    return sum(plan.images * plan.cell.particles for plan in group)
+    return sum(plan.images * plan.particles for plan in group)
 
 
 def attempt(group: Group, report: Callable[[int], object], execution: Execution) -> list[CellOutcome]:
@@ -64,6 +64,8 @@ def _shared(plan: Plan) -> str:
     cell = plan.cell.to_dict()
     for name in ("dataset", "corruption", "severity", "scenario", "images", "variant", "seed"):
         del cell[name]
-    cell["settings"].pop("lr", None)
+    for name in ("lr", "pace"):
+        cell["settings"].pop(name, None)
     # A segment ends with a shorter batch, so equally long streams have equal batches only if their segments match.
-    return canonical_json([cell, plan.pins["model"], plan.images, plan.pins["stream"]["starts"]])
+    kind = plan.rates[0]
+    return canonical_json([cell, kind, plan.particles, plan.pins["model"], plan.images, plan.pins["stream"]["starts"]])

@@ -40,7 +40,7 @@ def run_on_machine(
 
 
 def _run(group: Group, worker: Worker, execution: Execution) -> list[CellOutcome]:
-    particles = group[0].cell.particles
+    particles = group[0].particles
     return attempt(group, lambda images: worker.report(images * particles), _placed(execution, worker.number))
 
 

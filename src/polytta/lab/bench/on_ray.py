@@ -77,7 +77,7 @@ def _run(number: int, group: Group, execution: Execution, counter: Any) -> list[
         before, seen = seen, seen + images
         # One message per hundredth of the stream at most: progress must not cost more than it tells.
         if seen * 100 // total != before * 100 // total:
-            counter.seen.remote(number, seen * group[0].cell.particles)
+            counter.seen.remote(number, seen * group[0].particles)
 
     return attempt(group, count, execution)
 

@@ -49,9 +49,16 @@ class Plan:
         return int(self.pins["stream"]["images"])
 
     @property
-    def learning_rates(self) -> tuple[float, ...]:
-        """One per particle."""
-        return tuple(self.pins["settings"]["lr"])
+    def particles(self) -> int:
+        """K."""
+        return int(self.pins["settings"]["particles"])
+
+    @property
+    def rates(self) -> tuple[str, tuple[float, ...]]:
+        """ "lr" or "pace", and one of these per particle."""
+        settings = self.pins["settings"]
+        name = "lr" if settings["pace"] is None else "pace"
+        return name, tuple(settings[name])
 
 
 def plan_cell(cell: Cell) -> Plan:
@@ -124,7 +131,7 @@ def _decided_settings(cell: Cell, config: Config, source: SourceModel) -> dict[s
     # Asked in any case: a model that cannot be adapted is better found now than after an hour.
     family = _family(cell, config.layers, source)
     rates = config.rates or config.reference_rates(family, cell.batch_size)
-    plain = to_plain(replace(config.settings, lr=rates.values))
+    plain = to_plain(config.settings if rates.relative else replace(config.settings, lr=rates.values))
     return {name: value for name, value in plain.items() if name not in _NOT_PINNED}
 
 

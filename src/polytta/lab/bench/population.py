@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
 from polytta.api import adapt_with
 from polytta.errors import StateError
 from polytta.lab.bench.plan import Plan, source_model
+from polytta.network.copies import unwrap
+from polytta.settings import resolve
 from polytta.settings.plain import plugin_sources
 
 
@@ -28,15 +31,15 @@ class Population:
     def __init__(self, plans: Sequence[Plan], device: str, engine: str) -> None:
         first = plans[0].cell
         source = source_model(first, device)
-        self.cells, self.particles = len(plans), first.particles
+        self.cells, self.particles = len(plans), plans[0].particles
         settings = first.to_settings(num_classes=source.num_classes, engine=engine)
         if len(plans) > 1:
-            settings = replace(
-                settings,
-                populations=len(plans),
-                seed=tuple(plan.cell.seed for plan in plans),
-                lr=tuple(rate for plan in plans for rate in plan.learning_rates),
-            )
+            # Rates differ from cell to cell, and then say nothing of axes that could be multiplied.
+            decided = resolve(settings, unwrap(source.module)).settings
+            name = plans[0].rates[0]
+            rates = tuple(rate for plan in plans for rate in plan.rates[1])
+            together: dict[str, Any] = {"seed": tuple(plan.cell.seed for plan in plans), name: rates}
+            settings = replace(decided, populations=len(plans), **together)
         self.adapted = adapt_with(settings, source.module)
         if plugin_sources(self.adapted.settings) != plans[0].pins.get("plugins", {}):
             raise StateError(

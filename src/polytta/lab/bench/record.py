@@ -169,6 +169,11 @@ class Record:
         """Name of the record: a hash of what decides its numbers."""
         return self.older_key or key_of(self.cell, self.pins)
 
+    @property
+    def particle_count(self) -> int:
+        """K."""
+        return int(self.pins["settings"]["particles"])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with a checksum of all of them."""
         plain: dict[str, Any] = {"format": FORMAT, "key": self.key, "cell": self.cell.to_dict()}

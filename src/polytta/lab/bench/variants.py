@@ -44,6 +44,8 @@ VARIANTS: dict[str, RowSettings] = {
     "source_mirror": {"method": "source", "particles": 1, "views": "mirror"},
     "source_lenses": {"method": "source", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
     "lenses": {"method": "deyo", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
+    "default": {},
+    "looking": {"preset": "recommended", "pace": 0.0},
 }
 
 

@@ -132,8 +132,10 @@ def row_description(settings: Mapping[str, Any]) -> str:
     method, particles, diversity, lenses = (
         settings.get(name, OPTIONS[name]) for name in ("method", "particles", "diversity", "lenses")
     )
+    if not settings:
+        return "the default, ways to look times paces of learning, weighed by evidence"
     if particles == 1:
         return "never adapts" if method == "source" else "one model"
-    if lenses != "none":
+    if lenses not in (None, "none"):
         return f"{particles} x {method}, each looking through a lens of its own, weighed by evidence"
-    return f"{particles} x {method}, " + ("independent" if diversity == "none" else f"{diversity} interaction")
+    return f"{particles or 3} x {method}, " + ("independent" if diversity == "none" else f"{diversity} interaction")

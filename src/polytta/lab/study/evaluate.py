@@ -47,7 +47,7 @@ def evaluate(
         progress: words before a progress bar; None shows none.
     """
     config = adapted.config
-    batch = min(len(x), 64 if config.statistics == "batch" else 32)
+    batch = min(len(x), 64 if "batch" in config.statistics else 32)
     at_once = max(1, _PAIRS // batch)
     sums = torch.zeros(3, len(thetas), dtype=torch.float64)
     with tqdm(total=len(thetas), desc=progress, unit="point", disable=progress is None) as bar:
@@ -59,7 +59,7 @@ def evaluate(
                 particles=len(part),
                 targets=[f"^{re.escape(name)}$" for name in config.layers],
                 exclude=None,
-                statistics=config.statistics,
+                statistics=config.statistics[0],
             )
             still.load_state_dict({**still.state_dict(), "theta": part})
             for first in range(0, len(x), batch):

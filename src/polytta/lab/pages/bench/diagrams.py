@@ -76,7 +76,7 @@ def disagreement_plots(panel: Panel, records: Records) -> list[Plot]:
     """Error at each level of disagreement, per population."""
     plots = []
     for number, row in enumerate(panel.rows):
-        found = [r for r in _of(row, records) if r.cell.particles > 1]
+        found = [r for r in _of(row, records) if r.particle_count > 1]
         if not found:
             continue
         bins = [(d.disagreement, d.error, d.count) for d in (r.disagreement_vs_error for r in found)]
@@ -92,7 +92,7 @@ def particle_plots(panel: Panel, records: Records) -> list[Plot]:
     plots = []
     first = short_name(panel.columns[0])
     for row in panel.rows:
-        found = [r for r in _of(row, records) if r.cell.particles > 1]
+        found = [r for r in _of(row, records) if r.particle_count > 1]
         if not found or not row.adapts:
             continue
         record = min(found, key=lambda r: (_column(r) != first, r.cell.seed))

@@ -33,8 +33,8 @@ class ParticleNumbers:
         """One grid, a row per number."""
         numbers = _numbers(place)
         records = run_grid(_block(place).grid(place))
-        stats = [accuracy_stat([r for r in records if r.cell.particles == number]) for number in numbers]
-        speeds = [np.mean([r.times.images_per_second for r in records if r.cell.particles == n]) for n in numbers]
+        stats = [accuracy_stat([r for r in records if r.particle_count == number]) for number in numbers]
+        speeds = [np.mean([r.times.images_per_second for r in records if r.particle_count == n]) for n in numbers]
         best = max(stat.mean for stat in stats)
         rows = (
             TableRow("accuracy", tuple(stat_cell(stat, best=stat.mean == best) for stat in stats)),
