@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 FORMAT = "polytta-state-2"
 OLDER_FORMAT = "polytta-state-1"
 _CLASSES = "classes"
+_NEWER = ("evidence_fine_", "evidence_agreement")
+"""Tensors that older states of this format do not have."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,9 @@ def load_named_state(session: Session, tensors: Mapping[str, Any]) -> None:
     """Makes a session go on from tensors by name, after checking that all of them fit."""
     known = None if session.findings is None else session.findings.num_classes
     expected = session.expected_state(check_classes(tensors, known))
+    # What newer versions know of particles begins anew.
+    newer = {name: value for name, value in named_state(expected).items() if name.startswith(_NEWER)}
+    tensors = {**newer, **tensors}
     check_fits(tensors, named_state(expected))
     with torch.inference_mode(False):
         own = {name: tensors[name].detach().to(buffer.device, copy=True) for name, buffer in expected.named().items()}

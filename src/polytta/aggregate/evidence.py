@@ -1,11 +1,12 @@
 r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
 
-    sᵢ = b H(m₀) - h₀  +  2 (H(mᵢ) - H(m₀)) + (aᵢ - a₀),     b = 2 (H(m) / ln C)⁴
-    wᵢ ∝ exp(15 sᵢ / ln 10),   p ∝ Π pᵢ^wᵢ
+    sᵢ = b H(m₀) - h₀  +  2 (H(mᵢ) - H(m₀)) + 0.4 (aᵢ - a₀),     b = 2 H(m)⁴
+    wᵢ ∝ exp(15 sᵢ),   p ∝ Π pᵢ^wᵢ
 
 mᵢ is the mean of particle i's answers over the stream, hᵢ their mean entropy, and aᵢ how much they agree with those of
 particles that look in another way and learn nothing; 0 marks the one that looks in the same way and learns nothing (its
-*anchor*; a particle without one is its own), and m is the mean answer of all anchors.
+*anchor*; a particle without one is its own), and m is the mean answer of all anchors. Entropies are shares of ln C, so
+that being sure is worth the same among ten classes and among a thousand. A gain of balance counts b, a loss counts 2.
 
 The first half says how well a way of looking suits the stream: sure of single images, and balanced among classes over
 all of them. Balance counts for little while the whole population has seen few classes, because on a stream sorted by
@@ -17,9 +18,8 @@ led astray goes elsewhere. A particle that has collapsed loses all its weight, h
 Shifts may be mixed, and what suits a noisy image does not suit a blurred one. So the means are kept once for all images
 and once for those of like detail (``polytta.views.fineness``), on a grid with linear interpolation; where few images of
 that detail have been seen the former counts. The weighted geometric mean lets whoever is sure of *this* image speak
-louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. Scores are in factors of ten, so that being
-sure is worth the same among ten classes and among a thousand; they cover about the last 1,000 images and never the
-batch they are used on.
+louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. The means cover about the last 1,000 images and
+never the batch they are used on.
 
 A particle that falls far behind its anchor has collapsed. It starts over from the best of those that look as it does,
 at half its rate.
@@ -38,7 +38,7 @@ from polytta.aggregate.base import Aggregate, Restart
 HORIZON = 1000
 SHARPNESS = 15.0
 SMALLEST_PROB = 1e-6
-FORMULA = "b H(m0) - h0 + 2 dH + da in factors of ten, by fineness, geometric"
+FORMULA = "b H(m0) - h0 + 2 dH + 0.4 da in shares of ln C, by fineness, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
@@ -46,8 +46,10 @@ SHRINKAGE = 50.0
 """Images of like detail that count as much as all images."""
 PATIENCE = 64.0
 """Images after which evidence counts for half."""
+AGREEMENT = 0.4
+"""What agreement counts, of 1 where all agree."""
 COLLAPSE = 0.25
-"""Factors of ten behind its anchor at which a particle has collapsed."""
+"""How far behind its anchor a particle has collapsed."""
 
 State = Mapping[str, Tensor]
 
@@ -56,8 +58,8 @@ def begin(rows: int, num_classes: int, like: Tensor, *, by_fineness: bool = Fals
     """State before the first image."""
     zeros, points = like.new_zeros, FINENESS[2]
     state = {"mean_probs": zeros(rows, num_classes), "mean_entropy": zeros(rows), "images": zeros(())}
-    state["agreement"] = zeros(rows)
     if by_fineness:
+        state["agreement"] = zeros(rows)
         state["fine_probs"] = zeros(rows, points, num_classes)
         for name in ("fine_entropy", "fine_agreement", "fine_images"):
             state[name] = zeros(rows, points)
@@ -74,16 +76,16 @@ def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]
     log_probs = logits.detach().log_softmax(dim=-1).to(state["mean_probs"].dtype)
     probs = log_probs.exp()
     entropies = -(probs * log_probs).sum(dim=-1)
-    agreements = (probs * _told_by_others(probs, anchors(state), fineness.shape[0])).sum(dim=-1)
     images = (state["images"] + logits.shape[1]).clamp(max=HORIZON)
     rate = (logits.shape[1] / images).clamp(max=1.0)
     seen = {
         "mean_probs": torch.lerp(state["mean_probs"], probs.mean(dim=1), rate),
         "mean_entropy": torch.lerp(state["mean_entropy"], entropies.mean(dim=1), rate),
-        "agreement": torch.lerp(state["agreement"], agreements.mean(dim=1), rate),
         "images": images,
     }
     if "fine_images" in state:
+        agreements = (probs * _told_by_others(probs, anchors(state), fineness.shape[0])).sum(dim=-1)
+        seen["agreement"] = torch.lerp(state["agreement"], agreements.mean(dim=1), rate)
         shares = _on_grid(fineness).to(probs.dtype).repeat_interleave(logits.shape[0] // fineness.shape[0], dim=0)
         mass = shares.sum(dim=1)
         known = (state["fine_images"] + mass).clamp(max=HORIZON)
@@ -102,10 +104,8 @@ def with_anchors(state: State, anchors: Tensor) -> State:
 
 
 def scores(state: State, populations: int = 1) -> Tensor:
-    """(R,) sᵢ over all images, in nats; every particle its own anchor where the state names none."""
-    looking, learning = _scores(
-        state["mean_probs"], state["mean_entropy"], state["agreement"], anchors(state), populations
-    )
+    """(R,) sᵢ over all images; every particle its own anchor where the state names none."""
+    looking, learning = _overall(state, populations)
     return looking + learning
 
 
@@ -127,7 +127,7 @@ def weights(state: State, fineness: Tensor) -> Tensor:
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
     here = torch.einsum("gbm,gkm->gbk", _on_grid(fineness).to(own.dtype), own)
     patience = state["images"] / (state["images"] + PATIENCE)
-    return (SHARPNESS * patience * here / log(10)).softmax(dim=-1)
+    return (SHARPNESS * patience * here).softmax(dim=-1)
 
 
 def _told_by_others(probs: Tensor, anchor: Tensor, populations: int) -> Tensor:
@@ -139,16 +139,22 @@ def _told_by_others(probs: Tensor, anchor: Tensor, populations: int) -> Tensor:
     return torch.einsum("gij,gjbc->gibc", others, told).flatten(0, 1)
 
 
+def _overall(state: State, populations: int) -> tuple[Tensor, Tensor]:
+    agreements = state.get("agreement", torch.zeros_like(state["mean_entropy"]))
+    return _scores(state["mean_probs"], state["mean_entropy"], agreements, anchors(state), populations)
+
+
 def _scores(
     probs: Tensor, entropies: Tensor, agreements: Tensor, anchor: Tensor, populations: int
 ) -> tuple[Tensor, Tensor]:
     """(R, ...) what looking and what learning is worth, from mean answers (R, ..., C) and entropies (R, ...)."""
-    balance = _entropy(probs)
-    unlearnt, sure = balance[anchor], entropies[anchor]
-    every = _entropy(probs[anchor].unflatten(0, (populations, -1)).mean(dim=1)) / log(probs.shape[-1])
+    most = log(probs.shape[-1])
+    balance, unsure = _entropy(probs) / most, entropies / most
+    unlearnt = balance[anchor]
+    every = _entropy(probs[anchor].unflatten(0, (populations, -1)).mean(dim=1)) / most
     counts = (2 * every**4).repeat_interleave(anchor.shape[0] // populations, dim=0)
     agreed, gained = agreements - agreements[anchor], balance - unlearnt
-    return counts * unlearnt - sure, torch.where(gained > 0, counts, 2) * gained + agreed
+    return counts * unlearnt - unsure[anchor], torch.where(gained > 0, counts, 2) * gained + AGREEMENT * agreed
 
 
 def _entropy(probs: Tensor) -> Tensor:
@@ -184,6 +190,7 @@ class Evidence(Aggregate):
             "smallest_prob": SMALLEST_PROB,
             "shrinkage": SHRINKAGE,
             "patience": PATIENCE,
+            "agreement": AGREEMENT,
             "collapse": COLLAPSE,
         }
 
@@ -203,11 +210,9 @@ class Evidence(Aggregate):
         if not self.restart:
             return None
         anchor = anchors(evidence)
-        _, learning = _scores(
-            evidence["mean_probs"], evidence["mean_entropy"], evidence["agreement"], anchor, populations
-        )
+        _, learning = _overall(evidence, populations)
         known = evidence["images"] >= PATIENCE
-        collapsed = known & (learning < -COLLAPSE * log(10))
+        collapsed = known & (learning < -COLLAPSE)
         alike = anchor.unsqueeze(1) == anchor.unsqueeze(0)
         best = torch.where(alike, learning.unsqueeze(0), -torch.inf).argmax(dim=1)
         return Restart(collapsed, best)

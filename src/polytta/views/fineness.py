@@ -3,8 +3,9 @@ r"""How fine the detail of an image is, whatever its content and contrast.
     f(x) = ln mean |4x - x← - x→ - x↑ - x↓|² - ln mean (|x - x←|² + |x - x↑|²)
 
 The energy of second differences over that of first ones. White noise has ln 5 in every contrast, a smooth image less
-and less. Noise raises it, blur lowers it: what a shift did to an image shows here before any network has looked, so that
-evidence about the hypotheses can be kept apart for images that need different ones (``polytta.aggregate.evidence``).
+and less. Noise raises it, blur lowers it: what a shift did to an image shows here before any network has looked, so
+that evidence about the hypotheses can be kept apart for images that need different ones
+(``polytta.aggregate.evidence``).
 """
 
 import torch
