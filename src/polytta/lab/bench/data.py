@@ -183,17 +183,21 @@ class CorruptedImages:
         )
 
     def _cached(self) -> Image:
-        everything = np.arange(len(self))
         if self.cache_file is None:
-            return self._corrupted(everything)
-        if not self.cache_file.exists():
-            self.cache_file.parent.mkdir(parents=True, exist_ok=True)
-            beside = self.cache_file.with_name(f".{self.cache_file.name}.{os.getpid()}.tmp")
-            with beside.open("wb") as stream:
-                np.save(stream, self._corrupted(everything))
-            beside.replace(self.cache_file)
+            return self._corrupted(np.arange(len(self)))
+        self.write()
         images: Image = np.load(self.cache_file, mmap_mode="r")
         return images
+
+    def write(self) -> None:
+        """Puts all corrupted images into the cache file, if they are not there."""
+        if self.cache_file is None or self.cache_file.exists():
+            return
+        self.cache_file.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.cache_file.with_name(f".{self.cache_file.name}.{os.getpid()}.tmp")
+        with beside.open("wb") as stream:
+            np.save(stream, self._corrupted(np.arange(len(self))))
+        beside.replace(self.cache_file)
 
 
 @lru_cache(_STREAMS_KEPT)

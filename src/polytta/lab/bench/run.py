@@ -1,8 +1,7 @@
 """From cells to records. Cells that share all but their stream, seed and learning rate run together as one group."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from itertools import islice
 
 import numpy as np
 import torch
@@ -12,20 +11,19 @@ from torch import Tensor
 from polytta.lab.bench.costs import Clock, forget_peak_memory, peak_memory_mb
 from polytta.lab.bench.data import open_cell_stream, prepare
 from polytta.lab.bench.execution import Execution
+from polytta.lab.bench.feed import batches
 from polytta.lab.bench.plan import Plan, source_model
 from polytta.lab.bench.population import Population
 from polytta.lab.bench.record import CellResults, Record, Times
 from polytta.lab.bench.tally import Tally
 from polytta.lab.bench.trajectory import Trajectory
-from polytta.models import SourceModel
 from polytta.particles import choose_engine
 from polytta.roles.measures import disagreement, entropy
 from polytta.stream import Stream
 from polytta.system.versions import versions
 
 PACKAGES = ("polytta", "torch", "numpy", "pillow")
-# Preprocessed images held at once, and predictions held before they are counted.
-_FEED_BYTES = 2**26
+# Predictions held before they are counted.
 _HELD_VALUES = 2**22
 
 
@@ -44,7 +42,7 @@ def run_group(plans: Sequence[Plan], report: Callable[[int], object], execution:
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     forget_peak_memory(device)
     clock = Clock(device)
-    for x in _batches(streams, source, device, clock):
+    for x in batches(streams, source, device, clock):
         log_probs = population.step(x)
         held.append((log_probs, *_spread(population, log_probs)))
         trajectory.after_step(x.shape[1])
@@ -93,29 +91,6 @@ def _record(
         environment=environment,
         times=times,
     )
-
-
-def _batches(streams: Sequence[Stream], source: SourceModel, device: str, clock: Clock) -> Iterator[Tensor]:
-    """(G, B, C, H, W) preprocessed batches, the same place of every stream at once; made many at a time."""
-    readers = zip(*(stream.batches() for stream in streams), strict=True)
-    size = source.preprocessing.size
-    per_step = len(streams) * streams[0].spec.batch_size * 3 * size * size * 4
-    steps = max(1, _FEED_BYTES // per_step)
-    while True:
-        with clock.stopped():
-            part = list(islice(readers, steps))
-            if not part:
-                return
-            images = [image for batches in part for batch in batches for image in batch.images]
-            ready = source.preprocessing(images).to(device)
-        start = 0
-        for batches in part:
-            count = len(batches[0].images)
-            if any(len(batch.images) != count for batch in batches):
-                raise RuntimeError("streams of one group have batches of different sizes: labels would be mistaken")
-            taken = ready[start : start + len(batches) * count]
-            yield taken.unflatten(0, (len(batches), count))
-            start += len(taken)
 
 
 def _spread(population: Population, log_probs: Tensor) -> tuple[Tensor, Tensor]:

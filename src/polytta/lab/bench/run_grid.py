@@ -11,6 +11,7 @@ from polytta.errors import ConfigError
 from polytta.lab.bench.execution import Execution
 from polytta.lab.bench.grid import Grid
 from polytta.lab.bench.groups import CellOutcome, Failure, Group, make_groups, work
+from polytta.lab.bench.make_data import make_data
 from polytta.lab.bench.on_machine import run_on_machine
 from polytta.lab.bench.on_ray import run_on_ray
 from polytta.lab.bench.plan import Plan, plan_cell
@@ -87,6 +88,7 @@ def _run_missing(
     execution = options.execution
     if options.keep_data and options.runner == "local":
         execution = replace(execution, cache_folder=str(store.folder / "data"))
+        make_data(missing, str(store.folder / "data"), usable_cores(), progress=options.progress)
     groups = make_groups(missing, execution)
     failures: list[Failure] = []
     finished = total - len(missing)
