@@ -43,6 +43,12 @@ class Aggregate(ABC):
         empty before the first; ``fineness`` (..., B) is how fine the detail of each image is, 0 unless ``by_fineness``.
         """
 
+    def after_step(
+        self, evidence: Mapping[str, Tensor], images: int, step: Tensor, populations: int
+    ) -> Mapping[str, Tensor]:
+        """Tensors of the evidence to be replaced after a batch of so many images, the step of that number."""
+        return {}
+
     def restarts(self, evidence: Mapping[str, Tensor], populations: int) -> Restart | None:
         """The particles of all populations that should start over, given the evidence after a batch; None for none."""
         return None

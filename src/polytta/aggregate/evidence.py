@@ -22,7 +22,8 @@ louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. The
 never the batch they are used on.
 
 A particle that falls far behind its anchor has collapsed. It starts over from the best of those that look as it does,
-at half its rate.
+at half its rate. One that has had no weight for long, for images of any detail, stops learning, and wakes when evidence
+turns.
 """
 
 from collections.abc import Mapping
@@ -51,6 +52,13 @@ AGREEMENT = 0.4
 COLLAPSE = 0.25
 """How far behind its anchor a particle has collapsed."""
 
+NO_WEIGHT, SOME_WEIGHT = 0.003, 0.01
+"""Below the first a particle counts as idle, above the second it does not."""
+SLEEP_AFTER = 500
+"""Images without weight after which a particle stops learning."""
+SLEEP_EVERY = 64
+"""Steps between two looks at who sleeps."""
+
 State = Mapping[str, Tensor]
 
 
@@ -63,6 +71,7 @@ def begin(rows: int, num_classes: int, like: Tensor, *, by_fineness: bool = Fals
         state["fine_probs"] = zeros(rows, points, num_classes)
         for name in ("fine_entropy", "fine_agreement", "fine_images"):
             state[name] = zeros(rows, points)
+        state["idle"], state["asleep"] = zeros(rows), zeros(rows)
     return state
 
 
@@ -95,6 +104,7 @@ def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]
         for name, values in (("fine_entropy", entropies), ("fine_agreement", agreements)):
             seen[name] = torch.lerp(state[name], (each * values.unsqueeze(-1)).sum(dim=1), fine_rate)
         seen["fine_images"] = known
+        seen["idle"], seen["asleep"] = state["idle"], state["asleep"]
     return seen
 
 
@@ -117,7 +127,23 @@ def anchors(state: State) -> Tensor:
 
 def weights(state: State, fineness: Tensor) -> Tensor:
     """(G, B, K) of the particles for images of that (G, B) fineness."""
-    populations, anchor = fineness.shape[0], anchors(state)
+    own = _by_fineness(state, fineness.shape[0])
+    here = torch.einsum("gbm,gkm->gbk", _on_grid(fineness).to(own.dtype), own)
+    return here.softmax(dim=-1)
+
+
+def rested(state: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
+    """For how many images each particle has had no weight, and at every 64th step who sleeps for it."""
+    most = _by_fineness(state, populations).softmax(dim=1).amax(dim=2).flatten()
+    idle = torch.where(most < NO_WEIGHT, state["idle"] + images, state["idle"])
+    idle = torch.where(most > SOME_WEIGHT, 0.0, idle)
+    asleep = torch.where(step % SLEEP_EVERY == 0, (idle >= SLEEP_AFTER).to(idle.dtype), state["asleep"])
+    return {"idle": idle, "asleep": asleep}
+
+
+def _by_fineness(state: State, populations: int) -> Tensor:
+    """(G, K, M) logarithms of the particles' weights at the points of the grid."""
+    anchor = anchors(state)
     overall = scores(state, populations)
     looking, learning = _scores(
         state["fine_probs"], state["fine_entropy"], state["fine_agreement"], anchor, populations
@@ -125,9 +151,8 @@ def weights(state: State, fineness: Tensor) -> Tensor:
     fine = looking + learning
     known = state["fine_images"] / (state["fine_images"] + SHRINKAGE)
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
-    here = torch.einsum("gbm,gkm->gbk", _on_grid(fineness).to(own.dtype), own)
     patience = state["images"] / (state["images"] + PATIENCE)
-    return (SHARPNESS * patience * here).softmax(dim=-1)
+    return SHARPNESS * patience * own
 
 
 def _told_by_others(probs: Tensor, anchor: Tensor, populations: int) -> Tensor:
@@ -174,9 +199,11 @@ class Evidence(Aggregate):
 
     Attributes:
         restart: whether particles that have collapsed start over.
+        sleep: whether particles without weight stop learning until they have some.
     """
 
     restart: bool = True
+    sleep: bool = True
 
     name: ClassVar[str] = "evidence"
     by_fineness: ClassVar[bool] = True
@@ -204,6 +231,10 @@ class Evidence(Aggregate):
             return told.mean(dim=-3).log_softmax(dim=-1)
         by_image = weights(evidence, fineness).transpose(-1, -2).to(logits.dtype)
         return (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
+
+    def after_step(self, evidence: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
+        """Who sleeps."""
+        return rested(evidence, images, step, populations) if self.sleep else {}
 
     def restarts(self, evidence: State, populations: int) -> Restart | None:
         """Those behind their anchor by a factor of ten go on from the best that has the same one."""

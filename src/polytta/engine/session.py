@@ -18,7 +18,7 @@ from polytta.guard import IdenticalParticles, Screened, admit, screen
 from polytta.network.copies import share_structure
 from polytta.network.layout import Layout
 from polytta.optim import PopulationOptimizer, pace
-from polytta.particles import FoldedEngine, choose_engine
+from polytta.particles import Engine, FoldedEngine, choose_engine
 from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
 from polytta.particles.probe import Findings
 from polytta.report import Ledger, StepEntry
@@ -27,6 +27,9 @@ from polytta.settings.settings import Settings
 
 Recorded = Callable[[PopulationState, Tensor], StepResult | None]
 """A step that is replayed; None when the batch turned out to hold values nothing should be learnt from."""
+
+
+_STEPS_KEPT = 3
 
 
 class Session:
@@ -43,7 +46,6 @@ class Session:
         self._grouped = config.settings.populations is not None
         self.network = share_structure(model)
         self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
-        self.asleep: frozenset[int] = frozenset()
         self.findings: Findings | None = None
         self._locate_parameters()
         with torch.inference_mode(False):
@@ -58,8 +60,8 @@ class Session:
         own, count = self.config.anchors, self.config.particles
         rows = [count * g + anchor for g in range(self.config.populations) for anchor in own]
         self._anchors = torch.tensor(rows, device=self.source.device)
-        self._step: Step | None = None
-        self._recorded: Recorded | None = None
+        self._engine: Engine | None = None
+        self._steps: dict[frozenset[int], tuple[Step, Recorded | None]] = {}
 
     # ------------------------------------------------------------------ the state
 
@@ -82,6 +84,8 @@ class Session:
         self.ledger = Ledger(config.filters, config.rows, config.populations, config.diversity)
         self._identical = IdenticalParticles(config.particles)
         self._knows_stream = False
+        self.asleep: frozenset[int] = frozenset()
+        self._looked = -1
 
     def _first_state(self, num_classes: int, rates: Tensor | None = None) -> PopulationState:
         theta = self.source.expand(self.config.rows, -1).clone()
@@ -132,8 +136,10 @@ class Session:
         # Events, streams, graphs and Triton use the current device, which need not be the model's.
         with torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
             admitted = self._admitted(x)
-            if self._recorded is not None and self._knows_stream:
-                result = self._recorded(self.state, self._by_population(admitted))
+            self._wake_and_sleep()
+            recorded = self._recorded
+            if recorded is not None and self._knows_stream:
+                result = recorded(self.state, self._by_population(admitted))
                 if result is not None:
                     return self._finish(Screened(admitted), result)
             batch = screen(admitted, self._grouped)
@@ -237,8 +243,8 @@ class Session:
     # ------------------------------------------------------------------ getting ready
 
     def _ready(self, x: Tensor) -> Step:
-        """The step, made at the first batch, when the shapes are known."""
-        if self._step is None:
+        """The step; its engine is made at the first batch, when the shapes are known."""
+        if self._engine is None:
             config = self.config
             self._require_differentiable_lenses(x)
             engine_class = choose_engine(config.settings.engine, self.source.device)
@@ -248,11 +254,35 @@ class Session:
                 raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
             precision, at_once = config.settings.precision, config.settings.particles_at_once
             kinds = config.statistics * config.populations
-            engine = engine_class(self.network, self.layout, findings, kinds, precision, at_once)
+            self._engine = engine_class(self.network, self.layout, findings, kinds, precision, at_once)
             self.findings = findings
-            self._step = Step(engine, self._squads(), config.aggregate, self._anchors, config.filters)
-            self._recorded = engine.recorder(replace(self._step, guarded=True))
-        return self._step
+        return self._step_of(self._engine)[0]
+
+    def _step_of(self, engine: Engine) -> tuple[Step, Recorded | None]:
+        """The step of those awake, and the same as it is replayed."""
+        if self.asleep not in self._steps:
+            config = self.config
+            step = Step(engine, self._squads(), config.aggregate, self._anchors, config.filters)
+            # Recordings take memory, and who slept long ago will hardly sleep alike again.
+            while len(self._steps) >= _STEPS_KEPT:
+                del self._steps[next(iter(self._steps))]
+            self._steps[self.asleep] = (step, engine.recorder(replace(step, guarded=True)))
+        return self._steps[self.asleep]
+
+    @property
+    def _recorded(self) -> Recorded | None:
+        """The step as it is replayed; None before the first, or where steps are not."""
+        return None if self._engine is None else self._step_of(self._engine)[1]
+
+    def _wake_and_sleep(self) -> None:
+        """Looks now and then at who sleeps: reading it waits for the device."""
+        marks = self.state.evidence.get("asleep")
+        due = self._looked < 0 or self.steps % evidence.SLEEP_EVERY == 0
+        if marks is None or self._looked == self.steps or not due:
+            return
+        self._looked = self.steps
+        everywhere = marks.unflatten(0, (self.populations, -1)).bool().all(dim=0).tolist()
+        self.asleep = frozenset(number for number, rests in enumerate(everywhere) if rests)
 
     def _squads(self) -> tuple[Squad, ...]:
         """The particles by how they learn."""

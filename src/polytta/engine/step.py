@@ -80,6 +80,9 @@ class Step:
             restarted = restart.rows
             after = _restarted(after, restart.rows, restart.donors)
 
+        changed = self.aggregate.after_step(self._evidence(after), x.shape[1], after.step, x.shape[0])
+        after = replace(after, evidence={**after.evidence, **changed})
+
         # Record.
         numbers = self._packed(outcomes, restarted)
         measures = {name: value for outcome in outcomes for name, value in outcome.measures.items()}
