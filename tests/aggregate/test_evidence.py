@@ -1,88 +1,209 @@
+"""Evidence is what its formula says, and knows who has collapsed."""
+
 import math
 
+import pytest
 import torch
+from torch import Tensor
 
 import polytta
+from polytta.adapter import Adapted
 from polytta.aggregate import Evidence, evidence
 from polytta.checks.networks import small_model, small_stream
+from polytta.views import fineness
+
+LABELS = torch.arange(400) % 4
+GOOD = 6.0 * torch.nn.functional.one_hot(LABELS, 4).double()
 
 
-def observed(*particles: torch.Tensor) -> dict[str, torch.Tensor]:
+def observed(*particles: Tensor, anchors: list[int] | None = None, fine: Tensor | None = None) -> dict[str, Tensor]:
     logits = torch.stack(particles)
-    state = evidence.begin(len(particles), logits.shape[-1], logits)
+    state: dict[str, Tensor] = evidence.begin(len(particles), logits.shape[-1], logits, by_fineness=True)
+    rows = torch.arange(len(particles)) if anchors is None else torch.tensor(anchors)
+    detail = torch.zeros(1, logits.shape[1]) if fine is None else fine
     for start in range(0, logits.shape[1], 4):
-        state = evidence.observe(state, logits[:, start : start + 4])
-    return state
+        known = evidence.with_anchors(state, rows)
+        state = evidence.observe(known, logits[:, start : start + 4], detail[:, start : start + 4])
+    return dict(evidence.with_anchors(state, rows))
+
+
+def collapsed() -> Tensor:
+    logits = torch.zeros_like(GOOD)
+    logits[:, 0] = 20.0
+    return logits
 
 
 def test_sure_and_balanced_beats_unsure_and_beats_collapsed() -> None:
-    labels = torch.arange(40) % 4
-    good = 6.0 * torch.nn.functional.one_hot(labels, 4).float()
-    unsure = 0.1 * good
-    collapsed = torch.zeros(40, 4)
-    collapsed[:, 0] = 20.0
-    scores = evidence.scores(observed(good, unsure, collapsed))
+    particles = (GOOD, 0.1 * GOOD, collapsed())
+    state = observed(*particles)
+    scores = evidence.scores(state)
     assert scores.argmax() == 0
-    assert scores[2] < 0.01
-    answer = Evidence().combine(torch.stack([good, unsure, collapsed]), observed(good, unsure, collapsed))
-    assert torch.equal(answer.argmax(1), labels)
-    assert torch.allclose(answer.exp().sum(1), torch.ones(40))
+    assert scores.argmin() == 2
+    answer = Evidence().combine(torch.stack(particles).unsqueeze(0), state, torch.zeros(1, 400))[0]
+    assert torch.equal(answer.argmax(1), LABELS)
+    assert torch.allclose(answer.exp().sum(1), torch.ones(400, dtype=torch.float64))
 
 
-def test_scores_are_running_means_up_to_the_horizon() -> None:
-    logits = torch.randn(2, 40, 4)
+def test_means_run_up_to_the_horizon() -> None:
+    logits = torch.randn(2, 40, 4, dtype=torch.float64)
     state, probs = observed(*logits), logits.softmax(-1)
     assert torch.allclose(state["mean_probs"], probs.mean(dim=1))
     assert torch.allclose(state["mean_entropy"], -(probs * probs.log()).sum(-1).mean(dim=1))
+    assert torch.allclose(state["agreement"], (probs[0] * probs[1]).sum(-1).mean().expand(2))
 
 
 def test_beyond_the_horizon_the_past_fades_by_a_thousandth_an_image() -> None:
     before, after = torch.tensor([[[4.0, 0.0]]]), torch.tensor([[[0.0, 4.0]]])
-    state = evidence.begin(1, 2, before)
+    state: dict[str, Tensor] = evidence.begin(1, 2, before)
     for _ in range(3):
-        state = evidence.observe(state, before.expand(1, 500, 2))
+        state = evidence.observe(state, before.expand(1, 500, 2), torch.zeros(1, 500))
     assert float(state["images"]) == 1000
     for _ in range(200):
-        state = evidence.observe(state, after)
+        state = evidence.observe(state, after, torch.zeros(1, 1))
     kept = 0.999**200
     expected = kept * before.softmax(-1)[0, 0] + (1 - kept) * after.softmax(-1)[0, 0]
     assert torch.allclose(state["mean_probs"][0], expected, atol=1e-5)
 
 
-def test_weights_and_mixture_are_what_the_formula_says() -> None:
-    """Written out once more, number by number: two particles, two classes."""
-    means, entropies = [(0.5, 0.5), (0.9, 0.1)], [0.3, 0.2]
+def share(mean: tuple[float, ...]) -> float:
+    return -sum(p * math.log(p) for p in mean) / math.log(len(mean))
+
+
+def test_scores_weights_and_mixture_are_what_the_formula_says() -> None:
+    """Written out once more, number by number: two anchors and a learner on the first, two classes."""
+    means, unsure, agreed = [(0.5, 0.5), (0.9, 0.1), (0.7, 0.3)], [0.3, 0.2, 0.1], [0.6, 0.5, 0.4]
     state = {
         "mean_probs": torch.tensor(means, dtype=torch.float64),
-        "mean_entropy": torch.tensor(entropies, dtype=torch.float64),
-        "images": torch.tensor(100.0),
+        "mean_entropy": torch.tensor(unsure, dtype=torch.float64) * math.log(2),
+        "agreement": torch.tensor(agreed, dtype=torch.float64),
+        "images": torch.tensor(64.0, dtype=torch.float64),
+        "fine_probs": torch.zeros(3, 19, 2, dtype=torch.float64),
+        **{f"fine_{name}": torch.zeros(3, 19, dtype=torch.float64) for name in ("entropy", "agreement", "images")},
+        "anchor": torch.tensor([0, 1, 0]),
     }
-    own = [2 * -sum(p * math.log(p) for p in mean) - h for mean, h in zip(means, entropies, strict=True)]
+    everybody = tuple((2 * means[0][c] + means[1][c]) / 3 for c in (0, 1))
+    counts = 2 * share(everybody) ** 4
+    looking = [counts * share(means[n]) - unsure[n] for n in (0, 1)]
+    learning = 2 * (share(means[2]) - share(means[0])) + 0.4 * (agreed[2] - agreed[0])
+    own = [looking[0], looking[1], looking[0] + learning]
     assert torch.allclose(evidence.scores(state), torch.tensor(own, dtype=torch.float64))
-    raw = [math.exp(5 * score / math.log(10)) for score in own]
+    raw = [math.exp(15 * 0.5 * score) for score in own]  # after 64 images evidence counts for half
     weights = [value / sum(raw) for value in raw]
-    given = [(0.7, 0.3), (0.2, 0.8)]
-    product = [given[0][c] ** weights[0] * given[1][c] ** weights[1] for c in (0, 1)]
-    answer = Evidence().combine(torch.tensor(given, dtype=torch.float64).log().unsqueeze(1), state)
-    assert torch.allclose(
-        answer.exp()[0], torch.tensor([value / sum(product) for value in product], dtype=torch.float64)
-    )
+    given = [(0.7, 0.3), (0.2, 0.8), (0.4, 0.6)]
+    product = [math.prod(given[n][c] ** weights[n] for n in range(3)) for c in (0, 1)]
+    logits = torch.tensor(given, dtype=torch.float64).log().reshape(1, 3, 1, 2)
+    answer = Evidence().combine(logits, state, torch.zeros(1, 1)).exp()[0, 0]
+    assert torch.allclose(answer, torch.tensor([value / sum(product) for value in product], dtype=torch.float64))
+
+
+def test_sureness_gained_by_learning_is_worth_nothing() -> None:
+    unlearnt, learnt = observed(0.3 * GOOD, GOOD, anchors=[0, 0]), observed(0.3 * GOOD, 0.3 * GOOD, anchors=[0, 0])
+    alone = [evidence.scores({**state, "agreement": torch.zeros(2)}) for state in (unlearnt, learnt)]
+    assert torch.allclose(*alone, atol=1e-6)
+
+
+def test_on_a_stream_of_one_class_spreading_answers_is_no_merit() -> None:
+    """A learner that answers at random there has more balance than its anchor, which sees one class, and is right."""
+    one_class = torch.zeros_like(GOOD)
+    one_class[:, 1] = 6.0
+    state = observed(one_class, one_class, GOOD, anchors=[0, 1, 0])
+    scores = evidence.scores(state)
+    assert scores[2] < scores[0]
+
+
+def test_images_of_like_detail_have_evidence_of_their_own() -> None:
+    """Two particles, each of which sees one half of the images; over all images they are equal."""
+    fine = torch.where(torch.arange(400) % 8 < 4, -1.0, 1.0).unsqueeze(0)
+    half = fine[0].unsqueeze(1) > 0
+    first, second = torch.where(half, GOOD, 0.05 * GOOD), torch.where(half, 0.05 * GOOD, GOOD)
+    state = observed(first, second, fine=fine)
+    overall = evidence.scores(state)
+    assert torch.allclose(overall[0], overall[1])
+    weights = evidence.weights(state, torch.tensor([[1.0, -1.0]]))
+    assert weights[0, 0, 0] > 0.8
+    assert weights[0, 1, 1] > 0.8
+    unknown = evidence.weights(state, torch.tensor([[-3.0]]))
+    assert torch.allclose(unknown, torch.full_like(unknown, 0.5))
 
 
 def test_nobody_has_a_veto() -> None:
-    state = evidence.begin(2, 2, torch.zeros(1, dtype=torch.float64))
-    logits = torch.tensor([[[0.0, 1000.0]], [[20.0, 0.0]]], dtype=torch.float64)
-    answer = Evidence().combine(logits, state).exp()[0]
+    logits = torch.tensor([[[0.0, 1000.0]], [[20.0, 0.0]]], dtype=torch.float64).unsqueeze(0)
+    answer = Evidence().combine(logits, {}, torch.zeros(1, 1)).exp()[0, 0]
     assert torch.allclose(answer, torch.tensor([0.5, 0.5], dtype=torch.float64), atol=1e-6)
 
 
+def test_one_particle_answers_as_it_is() -> None:
+    logits = torch.tensor([[[[0.0, 1000.0]]]], dtype=torch.float64)
+    assert torch.equal(Evidence().combine(logits, {}, torch.zeros(1, 1)), logits[:, 0].log_softmax(-1))
+
+
+def test_who_has_collapsed_starts_over_from_the_best_of_its_kind() -> None:
+    state = observed(0.3 * GOOD, GOOD, GOOD, collapsed(), anchors=[0, 1, 0, 0])
+    restart = Evidence().restarts(state, 1)
+    assert restart is not None
+    assert restart.rows.tolist() == [False, False, False, True]
+    assert int(restart.donors[3]) == 2
+    assert Evidence(restart=False).restarts(state, 1) is None
+
+
+def test_a_few_images_restart_nobody() -> None:
+    state = observed(GOOD[:8], collapsed()[:8], anchors=[0, 0])
+    restart = Evidence().restarts(state, 1)
+    assert restart is not None
+    assert not restart.rows.any()
+
+
+def hot(**changes: object) -> Adapted:
+    arguments = {"method": "tent", "axes": "product", "lenses": ["unchanged", "horizontal_flip"], "pace": [0, 30.0]}
+    return polytta.adapt(small_model("group"), exclude=None, aggregate=Evidence(**changes), **arguments)  # type: ignore[arg-type]
+
+
+def test_a_collapsed_particle_of_a_real_stream_is_back_at_half_its_pace() -> None:
+    adapted, left = hot(), hot(restart=False)
+    for x in small_stream(60, 6):
+        adapted(x), left(x)
+    restarts = adapted.totals.restarts
+    assert restarts[:2] == (0, 0)
+    assert max(restarts) > 0
+    assert max(left.totals.restarts) == 0
+    paces = adapted.settings.pace
+    assert paces == tuple(pace / 2**count for pace, count in zip((0, 0, 30.0, 30.0), restarts, strict=True))
+
+
 def test_an_adapter_weights_by_what_it_saw_before() -> None:
-    adapted = polytta.adapt(
-        small_model("group"), "tent", lr=0.05, lr_span=4.0, exclude=None, aggregate="evidence", num_classes=5
-    )
-    assert adapted.learning_rates.tolist() == [0.0125, 0.05, 0.2]
+    adapted = polytta.adapt(small_model("group"), lr=[0, 0.05], axes="product", exclude=None, aggregate="evidence")
     for x in small_stream(4, 6):
-        before = adapted.evidence
-        expected = Evidence().combine(adapted.particles_log_probs(x), before)
+        before = evidence.with_anchors(adapted.evidence, torch.tensor(adapted.config.anchors))
+        expected = Evidence().combine(adapted.particles_log_probs(x).unsqueeze(0), before, fineness(x).unsqueeze(0))[0]
         assert torch.allclose(adapted(x), expected)
-        assert float(adapted.evidence["images"]) == float(before["images"]) + 6
+    assert float(adapted.evidence["images"]) == 24
+
+
+@pytest.fixture
+def quick_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"NO_WEIGHT": 0.09, "SOME_WEIGHT": 0.2, "SLEEP_AFTER": 20, "SLEEP_EVERY": 4}.items():
+        monkeypatch.setattr(evidence, name, value)
+
+
+@pytest.mark.usefixtures("quick_sleep")
+def test_who_has_no_weight_stops_learning_and_goes_on_bit_for_bit(tmp_path: object) -> None:
+    adapted, stream = polytta.adapt(small_model("layer"), exclude=None), small_stream(30, 6)
+    awake = polytta.adapt(small_model("layer"), preset="recommended", exclude=None, aggregate=Evidence(sleep=False))
+    slept: set[int] = set()
+    for number, x in enumerate(stream):
+        before = adapted.theta
+        adapted(x), awake(x)
+        resting = sorted(adapted._session.asleep)
+        slept |= set(resting)
+        assert torch.equal(adapted.theta[resting], before[resting])
+        assert adapted.last is not None
+        assert not any(adapted.last.backward_by_particle[n] for n in resting)
+        if number == 17:
+            adapted.save(f"{tmp_path}/state")
+    assert slept - adapted.config.never_learn
+    assert not awake._session.asleep
+    assert adapted.totals.backward_samples < awake.totals.backward_samples
+    resumed = polytta.load(f"{tmp_path}/state", small_model("layer"))
+    for x in stream[18:]:
+        resumed(x)
+    assert torch.equal(resumed.theta, adapted.theta)
