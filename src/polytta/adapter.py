@@ -14,7 +14,7 @@ from polytta.engine import Session
 from polytta.errors import ConfigError, StateError
 from polytta.network.layout import Layout
 from polytta.particles import FoldedEngine
-from polytta.report import StepReport, Totals
+from polytta.report import Hypothesis, StepReport, Totals
 from polytta.settings import Config, Settings
 
 
@@ -134,6 +134,12 @@ class Adapted(nn.Module):
     def evidence(self) -> dict[str, Tensor]:
         """What the particles' answers so far say about them (``polytta.aggregate.evidence``)."""
         return dict(self._session.state.evidence)
+
+    @property
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        """Who is trusted how much; ``print(*adapted.hypotheses)`` tells, ``polytta.report.by_axis`` sums it up."""
+        export.require_one_population(self, "hypotheses")
+        return self._session.hypotheses()
 
     def particle(self, index: int) -> dict[str, Tensor]:
         """Adapted parameters of one particle of G·K, named as in the source model."""

@@ -132,6 +132,13 @@ def weights(state: State, fineness: Tensor) -> Tensor:
     return here.softmax(dim=-1)
 
 
+def standing(state: State, populations: int = 1) -> Tensor:
+    """(G, K) weights on images like those of late, whatever their detail."""
+    seen = state["fine_images"].unflatten(0, (populations, -1))[:, :1]
+    seen = seen / seen.sum(dim=-1, keepdim=True).clamp(min=SMALLEST_PROB)
+    return (_by_fineness(state, populations).softmax(dim=1) * seen).sum(dim=-1)
+
+
 def rested(state: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
     """For how many images each particle has had no weight, and at every 64th step who sleeps for it."""
     most = _by_fineness(state, populations).softmax(dim=1).amax(dim=2).flatten()

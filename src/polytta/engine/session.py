@@ -21,7 +21,7 @@ from polytta.optim import PopulationOptimizer, pace
 from polytta.particles import Engine, FoldedEngine, choose_engine
 from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
 from polytta.particles.probe import Findings
-from polytta.report import Ledger, StepEntry
+from polytta.report import Hypothesis, Ledger, StepEntry
 from polytta.settings import Config
 from polytta.settings.settings import Settings
 
@@ -328,6 +328,17 @@ class Session:
         if not found:
             return rates
         return pace.typical(rates, found, self.populations)
+
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        """What is known of the particles of the one population."""
+        config, count = self.config, self.particles
+        known = evidence.with_anchors(self.state.evidence, self._anchors)
+        weights = evidence.standing(known)[0].tolist() if "fine_images" in known and self.steps else [1 / count] * count
+        silent, restarts = config.never_learn | self.asleep, self.ledger.totals.restarts or (0,) * count
+        return tuple(
+            Hypothesis(n, axes, weights[n], n not in silent and config.methods[n].adapts, restarts[n])
+            for n, axes in enumerate(config.axes())
+        )
 
     @property
     def recorded(self) -> bool:

@@ -1,5 +1,7 @@
 """What happened: the report of one step and the totals of a stream."""
 
+from polytta.report.hypotheses import Hypothesis as Hypothesis
+from polytta.report.hypotheses import by_axis as by_axis
 from polytta.report.ledger import Ledger as Ledger
 from polytta.report.ledger import StepEntry as StepEntry
 from polytta.report.step import StepReport as StepReport

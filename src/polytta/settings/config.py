@@ -9,7 +9,7 @@ from polytta.network.statistics import Statistics
 from polytta.optim import Optimizer
 from polytta.optim.rule import reference_lr
 from polytta.settings.settings import Settings
-from polytta.views import Lenses, Views
+from polytta.views import TRANSFORMS, Lenses, Views
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,22 @@ class Config:
         looks = [(id(self.lenses.of_particle(n)), self.statistics[n]) for n in range(self.particles)]
         silent = {look: n for n, look in reversed(list(enumerate(looks))) if n in self.never_learn}
         return tuple(silent.get(look, n) for n, look in enumerate(looks))
+
+    def axes(self) -> list[dict[str, str]]:
+        """For each particle {what particles differ in: what it has}, in words."""
+        names = {id(transform): name for name, transform in TRANSFORMS.items()}
+        lenses = [self.lenses.of_particle(number) for number in range(self.particles)]
+        columns: dict[str, list[str]] = {
+            "method": [method.name for method in self.methods],
+            "lens": [names.get(id(lens)) or str(getattr(lens, "__name__", lens)) for lens in lenses],
+            "statistics": list(self.statistics),
+            "optimizer": [optimizer.name for optimizer in self.optimizers],
+        }
+        if self.rates is not None:
+            name = "pace" if self.rates.relative else "lr"
+            columns[name] = [f"{name} {rate:g}" for rate in self.rates.values[: self.particles]]
+        told = {name: values for name, values in columns.items() if len(set(values)) > 1}
+        return [{name: values[number] for name, values in told.items()} for number in range(self.particles)]
 
     def squads(self, asleep: frozenset[int] = frozenset()) -> list[tuple[tuple[int, ...], Method, bool]]:
         """(numbers of particles, method, whether they learn), those together that share a pass."""
