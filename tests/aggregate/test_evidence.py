@@ -84,7 +84,7 @@ def test_scores_weights_and_mixture_are_what_the_formula_says() -> None:
     everybody = tuple((2 * means[0][c] + means[1][c]) / 3 for c in (0, 1))
     counts = 2 * share(everybody) ** 4
     looking = [counts * share(means[n]) - unsure[n] for n in (0, 1)]
-    learning = 2 * (share(means[2]) - share(means[0])) + 0.4 * (agreed[2] - agreed[0])
+    learning = 2 * (share(means[2]) - share(means[0])) + 0.6 * (agreed[2] - agreed[0])
     own = [looking[0], looking[1], looking[0] + learning]
     assert torch.allclose(evidence.scores(state), torch.tensor(own, dtype=torch.float64))
     raw = [math.exp(15 * 0.5 * score) for score in own]  # after 64 images evidence counts for half

@@ -1,6 +1,6 @@
 r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
 
-    sᵢ = b H(m₀) - h₀  +  2 (H(mᵢ) - H(m₀)) + 0.4 (aᵢ - a₀),     b = 2 H(m)⁴
+    sᵢ = b H(m₀) - h₀  +  2 (H(mᵢ) - H(m₀)) + 0.6 (aᵢ - a₀),     b = 2 H(m)⁴
     wᵢ ∝ exp(15 sᵢ),   p ∝ Π pᵢ^wᵢ
 
 mᵢ is the mean of particle i's answers over the stream, hᵢ their mean entropy, and aᵢ how much they agree with those of
@@ -39,7 +39,7 @@ from polytta.aggregate.base import Aggregate, Restart
 HORIZON = 1000
 SHARPNESS = 15.0
 SMALLEST_PROB = 1e-6
-FORMULA = "b H(m0) - h0 + 2 dH + 0.4 da in shares of ln C, by fineness, geometric"
+FORMULA = "b H(m0) - h0 + 2 dH + 0.6 da in shares of ln C, by fineness, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
@@ -47,8 +47,10 @@ SHRINKAGE = 50.0
 """Images of like detail that count as much as all images."""
 PATIENCE = 64.0
 """Images after which evidence counts for half."""
-AGREEMENT = 0.4
+AGREEMENT = 0.6
 """What agreement counts, of 1 where all agree."""
+DOUBT = 3.0
+"""How much, as a logarithm, anchors are trusted more before there is evidence."""
 COLLAPSE = 0.25
 """How far behind its anchor a particle has collapsed."""
 
@@ -159,7 +161,8 @@ def _by_fineness(state: State, populations: int) -> Tensor:
     known = state["fine_images"] / (state["fine_images"] + SHRINKAGE)
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
     patience = state["images"] / (state["images"] + PATIENCE)
-    return SHARPNESS * patience * own
+    changed = (anchor != torch.arange(anchor.shape[0], device=anchor.device)).unflatten(0, (populations, -1))
+    return SHARPNESS * patience * own - DOUBT * (1 - patience) ** 2 * changed.unsqueeze(-1)
 
 
 def _told_by_others(probs: Tensor, anchor: Tensor, populations: int) -> Tensor:
@@ -225,6 +228,7 @@ class Evidence(Aggregate):
             "shrinkage": SHRINKAGE,
             "patience": PATIENCE,
             "agreement": AGREEMENT,
+            "doubt": DOUBT,
             "collapse": COLLAPSE,
         }
 

@@ -88,10 +88,16 @@ class Config:
 
     @property
     def anchors(self) -> tuple[int, ...]:
-        """For each particle the one that looks as it does and never learns; itself where there is none."""
-        looks = [(id(self.lenses.of_particle(n)), self.statistics[n]) for n in range(self.particles)]
-        silent = {look: n for n, look in reversed(list(enumerate(looks))) if n in self.never_learn}
-        return tuple(silent.get(look, n) for n, look in enumerate(looks))
+        """For each particle the one that looks as it does and changes nothing; itself where there is none.
+
+        That is one that never learns, on stored statistics if there is such a one, else on the particle's own.
+        """
+        lenses = [id(self.lenses.of_particle(n)) for n in range(self.particles)]
+        silent: dict[tuple[int, Statistics], int] = {}
+        for n in sorted(self.never_learn):
+            silent.setdefault((lenses[n], self.statistics[n]), n)
+        own = [silent.get((lenses[n], self.statistics[n]), n) for n in range(self.particles)]
+        return tuple(silent.get((lenses[n], "source"), own[n]) for n in range(self.particles))
 
     def axes(self) -> list[dict[str, str]]:
         """For each particle {what particles differ in: what it has}, in words."""
