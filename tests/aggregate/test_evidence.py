@@ -87,7 +87,8 @@ def test_scores_weights_and_mixture_are_what_the_formula_says() -> None:
     learning = 2 * (share(means[2]) - share(means[0])) + 0.6 * (agreed[2] - agreed[0])
     own = [looking[0], looking[1], looking[0] + learning]
     assert torch.allclose(evidence.scores(state), torch.tensor(own, dtype=torch.float64))
-    raw = [math.exp(15 * 0.5 * score) for score in own]  # after 64 images evidence counts for half
+    # After 64 images evidence counts for half, and a quarter is left of the doubt in who is no anchor.
+    raw = [math.exp(15 * 0.5 * score - doubt) for score, doubt in zip(own, (0, 0, 3 / 4), strict=True)]
     weights = [value / sum(raw) for value in raw]
     given = [(0.7, 0.3), (0.2, 0.8), (0.4, 0.6)]
     product = [math.prod(given[n][c] ** weights[n] for n in range(3)) for c in (0, 1)]
@@ -144,6 +145,16 @@ def test_who_has_collapsed_starts_over_from_the_best_of_its_kind() -> None:
     assert restart.rows.tolist() == [False, False, False, True]
     assert int(restart.donors[3]) == 2
     assert Evidence(restart=False).restarts(state, 1) is None
+
+
+def test_statistics_are_judged_against_stored_ones_and_never_start_over() -> None:
+    """A particle that never learns but goes by the batch may be far behind its anchor; there is nothing to go back to."""
+    state = {**observed(GOOD, collapsed(), anchors=[0, 0]), "twin": torch.tensor([0, 1])}
+    scores = evidence.scores(state)
+    assert scores[1] < scores[0] - 0.25
+    restart = Evidence().restarts(state, 1)
+    assert restart is not None
+    assert not restart.rows.any()
 
 
 def test_a_few_images_restart_nobody() -> None:

@@ -21,9 +21,9 @@ that detail have been seen the former counts. The weighted geometric mean lets w
 louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. The means cover about the last 1,000 images and
 never the batch they are used on.
 
-A particle that falls far behind its anchor has collapsed. It starts over from the best of those that look as it does,
-at half its rate. One that has had no weight for long, for images of any detail, stops learning, and wakes when evidence
-turns.
+A particle that falls far behind what it was before it learnt has collapsed. It starts over from the best of those that
+were the same, at half its rate. One that has had no weight for long, for images of any detail, stops learning, and
+wakes when evidence turns. Before there is evidence, anchors are trusted more than others.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ AGREEMENT = 0.6
 DOUBT = 3.0
 """How much, as a logarithm, anchors are trusted more before there is evidence."""
 COLLAPSE = 0.25
-"""How far behind its anchor a particle has collapsed."""
+"""How far behind what it was before it learnt a particle has collapsed."""
 
 NO_WEIGHT, SOME_WEIGHT = 0.003, 0.01
 """Below the first a particle counts as idle, above the second it does not."""
@@ -110,9 +110,13 @@ def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]
     return seen
 
 
-def with_anchors(state: State, anchors: Tensor) -> State:
-    """A state as ``scores`` and aggregates want it: with ``anchor`` (R,), the row of each particle's anchor."""
-    return {**state, "anchor": anchors} if state else state
+def with_anchors(state: State, anchors: Tensor, twins: Tensor | None = None) -> State:
+    """A state as ``scores`` and aggregates want it.
+
+    With ``anchor`` (R,), the row of each particle's anchor, and ``twin`` (R,), the row of the one that is as it was
+    before it learnt: the anchor, unless that has other BatchNorm statistics.
+    """
+    return {**state, "anchor": anchors, "twin": anchors if twins is None else twins} if state else state
 
 
 def scores(state: State, populations: int = 1) -> Tensor:
@@ -248,13 +252,12 @@ class Evidence(Aggregate):
         return rested(evidence, images, step, populations) if self.sleep else {}
 
     def restarts(self, evidence: State, populations: int) -> Restart | None:
-        """Those behind their anchor by a factor of ten go on from the best that has the same one."""
+        """Those far behind what they were before they learnt go on from the best that was the same."""
         if not self.restart:
             return None
-        anchor = anchors(evidence)
+        twin = evidence["twin"]
         _, learning = _overall(evidence, populations)
-        known = evidence["images"] >= PATIENCE
-        collapsed = known & (learning < -COLLAPSE)
-        alike = anchor.unsqueeze(1) == anchor.unsqueeze(0)
+        collapsed = (evidence["images"] >= PATIENCE) & (learning - learning[twin] < -COLLAPSE)
+        alike = twin.unsqueeze(1) == twin.unsqueeze(0)
         best = torch.where(alike, learning.unsqueeze(0), -torch.inf).argmax(dim=1)
         return Restart(collapsed, best)

@@ -1,7 +1,7 @@
 """A population on its way through a stream: takes batches in, keeps the state, writes down what happened."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -57,9 +57,7 @@ class Session:
         parameters = {slot.name: self.network.get_parameter(slot.name) for slot in self.layout.slots}
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
-        own, count = self.config.anchors, self.config.particles
-        rows = [count * g + anchor for g in range(self.config.populations) for anchor in own]
-        self._anchors = torch.tensor(rows, device=self.source.device)
+        self._anchors, self._twins = (self._rows(own) for own in (self.config.anchors, self.config.twins))
         self._engine: Engine | None = None
         self._steps: dict[frozenset[int], tuple[Step, Recorded | None]] = {}
 
@@ -262,7 +260,7 @@ class Session:
         """The step of those awake, and the same as it is replayed."""
         if self.asleep not in self._steps:
             config = self.config
-            step = Step(engine, self._squads(), config.aggregate, self._anchors, config.filters)
+            step = Step(engine, self._squads(), config.aggregate, self._anchors, self._twins, config.filters)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
@@ -292,10 +290,14 @@ class Session:
             start = StreamStart(config.rows, 2, self.state.theta, self.source, self.network)
             names = tuple(method.init(start)) if learns else ()
             parts = Parts.of(config, method, numbers, names, self.source, self.network)
-            rows = [config.particles * g + n for g in range(config.populations) for n in numbers]
-            chosen = torch.tensor(rows, device=self.source.device) if len(groups) > 1 else None
-            found.append(Squad(parts, chosen, learns))
+            found.append(Squad(parts, self._rows(numbers) if len(groups) > 1 else None, learns))
         return tuple(found)
+
+    def _rows(self, numbers: Sequence[int]) -> Tensor:
+        """Rows of the particles of these numbers, population by population."""
+        config = self.config
+        rows = [config.particles * g + n for g in range(config.populations) for n in numbers]
+        return torch.tensor(rows, device=self.source.device)
 
     def _require_differentiable_lenses(self, x: Tensor) -> None:
         """Particles that look differently are compared by the images before their lenses, by some diversifiers."""

@@ -48,7 +48,8 @@ class Step:
         engine: runs the passes.
         squads: the particles, by how they learn.
         aggregate: how they answer together.
-        anchors: (G·K,) for each row the one that looks alike and learns nothing, or itself.
+        anchors: (G·K,) for each row the one that looks alike and changes nothing, or itself.
+        twins: (G·K,) for each row the one that is as it was before it learnt, or itself.
         filters: names of what the methods select by.
         guarded: leave the state as it is when the batch has values nothing should be learnt from; for steps that start
             before anybody has looked at the batch.
@@ -58,6 +59,7 @@ class Step:
     squads: Sequence[Squad]
     aggregate: Aggregate
     anchors: Tensor
+    twins: Tensor
     filters: Sequence[str]
     guarded: bool = False
 
@@ -93,7 +95,7 @@ class Step:
         return self._scattered([squad.predict(self.engine, squad.share_of(state), x) for squad in self.squads])
 
     def _evidence(self, state: PopulationState) -> Mapping[str, Tensor]:
-        return evidence.with_anchors(state.evidence, self.anchors)
+        return evidence.with_anchors(state.evidence, self.anchors, self.twins)
 
     def _scattered(self, parts: Sequence[Tensor]) -> Tensor:
         """Rows of the squads, in the order of the population."""

@@ -92,12 +92,22 @@ class Config:
 
         That is one that never learns, on stored statistics if there is such a one, else on the particle's own.
         """
+        silent, lenses = self._silent_looks()
+        twins = self.twins
+        return tuple(silent.get((lenses[n], "source"), twins[n]) for n in range(self.particles))
+
+    @property
+    def twins(self) -> tuple[int, ...]:
+        """For each particle the one that looks as it does, on the same statistics, and never learns; or itself."""
+        silent, lenses = self._silent_looks()
+        return tuple(silent.get((lenses[n], self.statistics[n]), n) for n in range(self.particles))
+
+    def _silent_looks(self) -> tuple[dict[tuple[int, Statistics], int], list[int]]:
         lenses = [id(self.lenses.of_particle(n)) for n in range(self.particles)]
         silent: dict[tuple[int, Statistics], int] = {}
         for n in sorted(self.never_learn):
             silent.setdefault((lenses[n], self.statistics[n]), n)
-        own = [silent.get((lenses[n], self.statistics[n]), n) for n in range(self.particles)]
-        return tuple(silent.get((lenses[n], "source"), own[n]) for n in range(self.particles))
+        return silent, lenses
 
     def axes(self) -> list[dict[str, str]]:
         """For each particle {what particles differ in: what it has}, in words."""
