@@ -148,7 +148,7 @@ def test_who_has_collapsed_starts_over_from_the_best_of_its_kind() -> None:
 
 
 def test_statistics_are_judged_against_stored_ones_and_never_start_over() -> None:
-    """A particle that never learns but goes by the batch may be far behind its anchor; there is nothing to go back to."""
+    """Who never learns but goes by the batch may be far behind its anchor; there is nothing to go back to."""
     state = {**observed(GOOD, collapsed(), anchors=[0, 0]), "twin": torch.tensor([0, 1])}
     scores = evidence.scores(state)
     assert scores[1] < scores[0] - 0.25

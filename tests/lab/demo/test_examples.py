@@ -13,7 +13,7 @@ from polytta.lab.pages.elements import picture
 
 def test_cards_show_the_last_images_and_what_was_said_of_them() -> None:
     run = random_run(9)
-    records = [run.records[row, "frost"] for row in ("Source", "Lenses")]
+    records = [run.records[row, "frost"] for row in ("Source", "Default")]
     cards = example_cards(records).split("<article>")[1:]
     clean = load_cifar10_subset()
     items = open_cell_stream(records[0].cell).order.item[-6:]
@@ -27,7 +27,7 @@ def test_cards_show_the_last_images_and_what_was_said_of_them() -> None:
         assert picture(frosted[number], f"{label}, corrupted") in card
         said = re.findall(r'<li class="(right|wrong)"><span>(\w+)</span> (\w+) (✓|✗)</li>', card)
         answers = [clean.classes[record.results.last_answers[number]] for record in records]
-        assert [(row, answer) for _, row, answer, _ in said] == list(zip(("Source", "Lenses"), answers, strict=True))
+        assert [(row, answer) for _, row, answer, _ in said] == list(zip(("Source", "Default"), answers, strict=True))
         for kind, _, answer, sign in said:
             assert (kind, sign) == (("right", "✓") if answer == label else ("wrong", "✗"))
 

@@ -20,7 +20,7 @@ def test_the_demo_is_a_grid() -> None:
         ("Tent", "one model"),
         ("Naive", "3 x deyo, independent"),
         ("Grad", "3 x deyo, grad interaction"),
-        ("Lenses", "5 x deyo, each looking through a lens of its own, weighed by evidence"),
+        ("Default", "the default, ways to look times paces of learning, weighed by evidence"),
     ],
 )
 def test_rows_in_words(row: str, words: str) -> None:

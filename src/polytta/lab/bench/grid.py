@@ -22,7 +22,7 @@ POOLED = ("mixed", "continual", "markov")
 # Methods whose rows no learning rate changes.
 _UNMOVED = ("source", "norm")
 # Options of polytta.adapt that have a flag of their own; a row's own value wins.
-_FOR_ALL_ROWS = ("preset", "precision")
+_FOR_ALL_ROWS = {"preset", "precision"}
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,10 @@ def _over(rows: dict[str, RowSettings], option: str, values: tuple[Any, ...]) ->
     """Each row once for each value of an option; the label says which where there are several."""
     for label, row in rows.items():
         single = row.get("particles") == 1
+        # The recommended population finds its own number of particles and rates.
+        recommended = "pace" in row or not row.keys() - _FOR_ALL_ROWS
         unmoved = part_name(row.get("method")) in _UNMOVED
-        if not values or (option == "particles" and single) or (option == "lr" and unmoved):
+        if not values or recommended or (option == "particles" and single) or (option == "lr" and unmoved):
             yield label, row
             continue
         for value in values:
