@@ -25,8 +25,8 @@ QUICK_IMAGES = 20
 # common one was chosen on other corruptions, with scripts/tune_demo_lr.py, and on none of those shown.
 LEARNING_RATE = 2.5e-4
 LEARNING_RATE_REASON = (
-    "the same for every method but the default, which finds its own; found on speckle_noise, gaussian_blur, spatter and "
-    "saturate, none of them shown here, because the published rule for single images is meant for streams of 50,000 "
+    "the same for every method but the default, which finds its own; found on speckle_noise, gaussian_blur, spatter "
+    "and saturate, none of them shown here, because the published rule for single images is meant for streams of 50,000 "
     "images"
 )
 
