@@ -4,7 +4,8 @@
 
 Without interaction a particle learns the same alone or in a population, but for its own random numbers and a learning
 rate up to a fifth higher or lower, so the saved predictions are close to those it would have made; only their weights
-are worked out here, batch by batch, with the package's own evidence. Every line has percent right for each model and
+are worked out here, batch by batch, with the package's own evidence: over all images, since how fine their detail was
+is not saved, and every particle its own anchor. Every line has percent right for each model and
 scenario, and how far the worst of the four corruptions is above the source model. A second table has every lens alone
 on every corruption.
 """
@@ -68,12 +69,13 @@ def load(folder: Path, model: str, scenario: str) -> Run:
 def weighted(log_probs: Tensor, batch: int) -> Tensor:
     """(streams, images, classes) answers, each batch weighed by what came before it."""
     streams, particles, images, classes = log_probs.shape
-    state = evidence.begin(streams * particles, classes, log_probs)
+    state = evidence.begin(streams * particles, classes, log_probs, by_fineness=True)
     answers = []
     for start in range(0, images, batch):
         own = log_probs[:, :, start : start + batch]
-        answers.append(Evidence().combine(own, state))
-        state = evidence.observe(state, own.flatten(0, 1))
+        detail = torch.zeros(streams, own.shape[2])
+        answers.append(Evidence().combine(own, state, detail))
+        state = evidence.observe(state, own.flatten(0, 1), detail)
     return torch.cat(answers, dim=1)
 
 
@@ -98,13 +100,13 @@ def main() -> None:
         "| lenses, weighed by evidence | GN batch 1 | mixed | label shift | ViT batch 1 | mixed | label shift | worst |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    line("source model", runs, ["unchanged"], lambda p, _: MeanProbs().combine(p, {}), [0])
+    line("source model", runs, ["unchanged"], lambda p, _: MeanProbs().combine(p, {}, torch.zeros(())), [0])
     line("unchanged, at the four lowest rates", runs, ["unchanged"], weighted, [0, 1, 2, 3])
     for name, lenses in POPULATIONS.items():
         line(name, runs, lenses, weighted)
     line("optics, nothing learnt", runs, OPTICS, weighted, [0])
-    line("optics, mean probability", runs, OPTICS, lambda p, _: MeanProbs().combine(p, {}))
-    line("optics, geometric mean", runs, OPTICS, lambda p, _: MeanLogits().combine(p, {}))
+    line("optics, mean probability", runs, OPTICS, lambda p, _: MeanProbs().combine(p, {}, torch.zeros(())))
+    line("optics, geometric mean", runs, OPTICS, lambda p, _: MeanLogits().combine(p, {}, torch.zeros(())))
     chosen = evidence.SHARPNESS
     for sharpness in (2.0, 10.0, 20.0):
         evidence.SHARPNESS = sharpness

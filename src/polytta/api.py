@@ -58,5 +58,5 @@ def load(path: str | PathLike[str], model: nn.Module, **changes: Any) -> Adapted
     persist.check_parts(stored.settings, Path(path), changes)
     adapted = adapt_with(replace(stored.settings, **changes), model)
     persist.check_source(adapted, stored, Path(path))
-    persist.resume(adapted, stored, keep_rates="lr" not in changes)
+    persist.resume(adapted, stored, keep_rates=not {"lr", "pace"} & changes.keys())
     return adapted

@@ -146,7 +146,7 @@ def resume(adapted: "Adapted", stored: Stored, *, keep_rates: bool) -> None:
     """Makes an adapter go on where a file left off; learning rates are the file's, or the adapter's own."""
     session, tensors = adapted._session, dict(stored.tensors)
     if not keep_rates:
-        tensors["learning_rates"] = adapted.learning_rates
+        tensors["learning_rates"] = session.state.learning_rates
     load_named_state(session, tensors)
     if keep_rates:
         session.rates_origin = stored.lr_origin

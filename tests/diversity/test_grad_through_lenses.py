@@ -91,7 +91,7 @@ def drifted(kind: str, method: Method, diversity: Grad, **more: object) -> Adapt
 def as_if_independent(adapted: Adapted, x: Tensor) -> Selection:
     """What the method selects where nobody asks for input gradients and images go through lenses beforehand."""
     step = adapted._session._ready(x)
-    parts = replace(step.parts, diversifier=Independent())
+    parts = replace(step.squads[0].parts, diversifier=Independent())
     context = BatchContext(step.engine, parts, adapted.theta, x.unsqueeze(0), torch.tensor(adapted.totals.steps))
     return parts.method.select(context, context.passes()[0], {})[0]
 
@@ -130,7 +130,7 @@ def directions(kind: str, dtype: torch.dtype, method: Method, form: str, lenses:
         adapted(batch)
     for solver in ("exact", "fast"):
         step, diversifier = adapted._session._ready(x), Grad(form=form, solver=solver, scale="literal")
-        parts = replace(step.parts, diversifier=diversifier)
+        parts = replace(step.squads[0].parts, diversifier=diversifier)
         context = BatchContext(step.engine, parts, adapted.theta, x.unsqueeze(0), torch.tensor(99))
         lesson = method.learn(context, context.passes(), {})
         objective = Objective(
@@ -235,7 +235,7 @@ def test_methods_see_what_particles_see_and_diversifiers_what_they_share() -> No
     adapted = adapter("group", Tent(), "grad", views=[unchanged, vertical_flip])
     x = small_stream(1, B)[0]
     step = adapted._session._ready(x)
-    context = BatchContext(step.engine, step.parts, adapted.theta, x.unsqueeze(0), torch.tensor(0))
+    context = BatchContext(step.engine, step.squads[0].parts, adapted.theta, x.unsqueeze(0), torch.tensor(0))
     for one, view in zip(context.passes(), (unchanged, vertical_flip), strict=True):
         assert torch.equal(one.x, torch.stack([lens(view(x)) for lens in LENSES]))
         assert torch.equal(one.images, torch.stack([view(x)] * K))

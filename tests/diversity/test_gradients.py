@@ -39,7 +39,7 @@ def population(kind: str, engine: str = "folded", dtype: torch.dtype = torch.flo
 def at_work(adapted: Adapted, x: Tensor, **changes: object) -> BatchContext:
     """A batch at work, some parts of the step exchanged."""
     step = adapted._session._ready(x)
-    parts = dataclasses.replace(step.parts, **changes)
+    parts = dataclasses.replace(step.squads[0].parts, **changes)
     return BatchContext(step.engine, parts, adapted.theta, x.unsqueeze(0), torch.tensor(99))
 
 

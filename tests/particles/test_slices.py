@@ -68,21 +68,24 @@ def test_a_second_derivative_takes_all_of_them() -> None:
 def test_only_the_inputs_of_a_slice_are_kept() -> None:
     weight = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
     x = torch.randn(4, 8, 6, dtype=torch.float64)
-    rows: list[int] = []
+    rows: list[list[int]] = []
 
-    def run(theta: torch.Tensor, images: torch.Tensor, where: torch.Tensor | None) -> torch.Tensor:
-        rows.append(theta.shape[0])
+    def run(
+        theta: torch.Tensor, images: torch.Tensor, where: torch.Tensor | None, numbers: torch.Tensor
+    ) -> torch.Tensor:
+        rows.append(numbers.tolist())
         hidden = (images * theta.unsqueeze(1)).exp()
         return hidden.sin().cumsum(dim=-1)
 
+    numbers = torch.tensor([7, 5, 3, 1])
     kept: list[torch.Tensor] = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
-        out = sliced(run, weight, x, None, 3)
-    assert sum(tensor.numel() for tensor in kept) == weight.numel() + x.numel()
+        out = sliced(run, weight, x, None, numbers, 3)
+    assert sum(tensor.numel() for tensor in kept) == weight.numel() + x.numel() + numbers.numel()
     slope = torch.randn_like(out)
     (got,) = torch.autograd.grad(out, weight, slope)
-    assert rows == [3, 1, 1, 3]
-    (wanted,) = torch.autograd.grad(run(weight, x, None), weight, slope)
+    assert rows == [[7, 5, 3], [1], [1], [7, 5, 3]]
+    (wanted,) = torch.autograd.grad(run(weight, x, None, numbers), weight, slope)
     assert torch.allclose(got, wanted)
 
 

@@ -156,7 +156,9 @@ class Session:
         logits = self.particle_logits(x)
         with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
             images = self._by_population(self._admitted(x))
-            known = evidence.with_anchors(self.state.evidence, self._anchors)
+            # Weighed as the step itself would, which has the evidence of nothing before the first batch.
+            state = self.state if self.findings is None else self._begun(self.findings, images.shape[1])[0]
+            known = evidence.with_anchors(state.evidence, self._anchors)
             answer = self.config.aggregate.combine(logits, known, detail_of(images, self.config.aggregate))
         return answer[0] if not self._grouped else answer
 

@@ -102,8 +102,7 @@ class Ledger:
 
     def _settle(self) -> None:
         packed = [entry.numbers for entry in self._pending if entry.numbers is not None]
-        # One reading for all of them. An adapter may have moved to another device since, and a step without selections
-        # has fewer numbers.
+        # One reading for all of them. An adapter may have moved to another device since.
         flat = iter(torch.cat([numbers.to(packed[-1].device) for numbers in packed]).tolist() if packed else ())
         for entry in self._pending:
             numbers = None if entry.numbers is None else list(islice(flat, len(entry.numbers)))

@@ -74,8 +74,8 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
 
 def require_together(settings: Settings, made: Particles) -> None:
     """Raises ConfigError for particles that cannot be in one population."""
-    names = list(dict.fromkeys(method.name for method in made.methods))
     different = len({(type(method), repr(method)) for method in made.methods}) > 1
+    names = list(dict.fromkeys(method.name for method in made.methods)) if different else []
     if different and any(method.episodic for method in made.methods):
         raise ConfigError(f"method: got {names}, an episodic one among them; allowed are several that go on learning.")
     if different and resolve_diversity(settings.diversity).name != "none":

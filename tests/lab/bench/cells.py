@@ -18,7 +18,7 @@ from polytta.lab.bench.variants import VARIANTS
 def tiny_cell(variant: str = "grad", settings: dict[str, Any] | None = None, **change: Any) -> Cell:
     """A row on a network that makes a cell in no time."""
     own = {**VARIANTS[variant], "lr": 0.02}
-    if own["method"] == "deyo":  # thresholds that an untrained network passes now and then
+    if own.get("method") == "deyo":  # thresholds that an untrained network passes now and then
         own["method"] = {"name": "deyo", "entropy_threshold": 0.9, "plpd_threshold": -0.2}
     own.update(settings or {})
     return replace(CELL, **{"variant": variant, "settings": own, "model": TINY, "images": 24, **change})

@@ -23,7 +23,7 @@ CELL = Cell(
 PINS: dict[str, Any] = {
     "model": {"id": CELL.model, "preprocessing": {"mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}},
     "stream": {"sha256": "0" * 64, "images": 40},
-    "settings": {"lr": [1e-3, 1.2e-3, 1.4e-3]},
+    "settings": {"lr": [1e-3, 1.2e-3, 1.4e-3], "particles": 3},
     "protocol": "test",
     "data_origin": "generated",
 }

@@ -107,7 +107,8 @@ def test_a_row_may_give_every_option_that_the_run_does_not_decide() -> None:
 def test_what_a_row_leaves_out_is_the_default_of_adapt() -> None:
     (cell,) = Grid(variants=("naive",), corruptions=("fog",)).cells()
     assert cell.settings == VARIANTS["naive"]
-    assert cell.particles == Settings().particles == 3
+    assert cell.option("particles") is Settings().particles is None
+    assert cell.flat()["particles"] == 3
     assert cell.flat()["exclude"] == Settings().exclude
 
 

@@ -32,7 +32,7 @@ def test_every_option_is_there_with_its_default() -> None:
     assert (plain["diversity"], plain["diversity.weight"]) == ("none", "")
     assert (own["diversity"], own["diversity.weight"]) == ("grad", "0.1")
     assert (kernel["diversity"], kernel["diversity.bandwidth"], kernel["lr"]) == ("svgd", "median", "1.0+2.0")
-    assert kernel["particles"] == str(Settings().particles)
+    assert (kernel["method"], kernel["particles"], kernel["lenses"]) == ("deyo", "3", "none")
 
 
 @pytest.mark.skipif(not COMMITTED.is_file(), reason="no results are committed")

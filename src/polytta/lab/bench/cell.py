@@ -5,13 +5,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from torch import nn
+
 from polytta.errors import StateError
 from polytta.roles.registry import as_tuples
 from polytta.settings import Settings
+from polytta.settings.presets import COMPOSING, RECOMMENDED, completed
 
 _NOT_IDENTITY = ("weights_path", "data_path")
 # A cell has fields of its own for these, or the run decides them.
 _NOT_OF_A_ROW = ("seed", "batch_size", "num_classes", "engine", "populations", "particles_at_once")
+
+# No default of their own: a preset says what they are.
+_BY_PRESET = ("method", "particles", "lenses", "aggregate", "preset")
 
 OPTIONS: dict[str, Any] = {name: default for name, default in vars(Settings()).items() if name not in _NOT_OF_A_ROW}
 """{option of ``polytta.adapt`` that a row may give: its default}."""
@@ -72,6 +78,11 @@ class Cell:
         """An option of ``polytta.adapt`` as the row gives it, else its default."""
         return self.settings.get(name, OPTIONS[name])
 
+    @property
+    def _is_recommended(self) -> bool:
+        composed = any(self.option(name) != OPTIONS[name] for name in COMPOSING)
+        return bool(self.option("preset") == RECOMMENDED or (self.option("preset") is None and not composed))
+
     def to_settings(self, **decided: Any) -> Settings:
         """All options of ``polytta.adapt``, with those that the run decides."""
         given = {**self.settings, "seed": self.seed, "batch_size": self.batch_size, **decided}
@@ -93,10 +104,17 @@ class Cell:
     def flat(self) -> dict[str, Any]:
         """Everything as single entries of a table, defaults included.
 
-        A part is its name; settings of its own have entries of theirs, such as ``diversity.weight``.
+        A part is its name; settings of its own have entries of theirs, such as ``diversity.weight``. What the
+        recommended population is depends on the model, so that a row of it says no more than that.
         """
         entries = {name: _entry(value) for name, value in self.to_dict().items() if name != "settings"}
-        entries.update({name: _entry(self.option(name)) for name in OPTIONS})
+        options = {name: self.option(name) for name in OPTIONS}
+        if self._is_recommended:
+            options["preset"] = RECOMMENDED
+        else:
+            plain = completed(self.to_settings(), nn.Identity())
+            options.update({name: getattr(plain, name) for name in _BY_PRESET})
+        entries.update({name: _entry(value) for name, value in options.items()})
         entries.update(entry for name in self.settings for entry in _own_settings(name, self.settings[name]))
         return entries
 

@@ -28,6 +28,8 @@ PROTOCOL = (
 )
 # Where and how a cell runs does not change what it computes.
 _NOT_PINNED = ("engine", "populations", "particles_at_once")
+# Decided settings have them in one form alone, and records from before they came keep their keys.
+_SAID_BY_OTHERS = ("axes", "size")
 _FAMILIES: dict[tuple[str, str, tuple[str, ...]], str] = {}
 
 
@@ -57,7 +59,7 @@ class Plan:
     def rates(self) -> tuple[str, tuple[float, ...]]:
         """ "lr" or "pace", and one of these per particle."""
         settings = self.pins["settings"]
-        name = "lr" if settings["pace"] is None else "pace"
+        name = "pace" if "pace" in settings else "lr"
         return name, tuple(settings[name])
 
 
@@ -132,7 +134,9 @@ def _decided_settings(cell: Cell, config: Config, source: SourceModel) -> dict[s
     family = _family(cell, config.layers, source)
     rates = config.rates or config.reference_rates(family, cell.batch_size)
     plain = to_plain(config.settings if rates.relative else replace(config.settings, lr=rates.values))
-    return {name: value for name, value in plain.items() if name not in _NOT_PINNED}
+    if not rates.relative:
+        del plain["pace"]
+    return {name: value for name, value in plain.items() if name not in (*_NOT_PINNED, *_SAID_BY_OTHERS)}
 
 
 def _family(cell: Cell, layers: tuple[str, ...], source: SourceModel) -> str:

@@ -174,6 +174,13 @@ class Record:
         """K."""
         return int(self.pins["settings"]["particles"])
 
+    def flat_cell(self) -> dict[str, Any]:
+        """The cell as single entries of a table, with the number of particles that its model made of it."""
+        entries = self.cell.flat()
+        if entries["particles"] is None:
+            entries["particles"] = self.particle_count
+        return entries
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with a checksum of all of them."""
         plain: dict[str, Any] = {"format": FORMAT, "key": self.key, "cell": self.cell.to_dict()}

@@ -39,7 +39,7 @@ def _row(record: Record) -> dict[str, Any]:
     results = record.results
     return {
         "key": record.key,
-        **record.cell.flat(),
+        **record.flat_cell(),
         "data_origin": record.pins["data_origin"],
         "stream_sha256": record.pins["stream"]["sha256"],
         **{name: value for name, value in vars(results).items() if not isinstance(value, tuple | Mapping)},

@@ -55,7 +55,8 @@ def _settings_fact(record: Record) -> str:
     settings = {name: value for name, value in record.pins["settings"].items() if name not in _SAID_ELSEWHERE}
     shown = {name: _shown(value) for name, value in settings.items()}
     shown["optimizer"] = ", ".join(sorted({_shown(one) for one in settings["optimizer"]}))
-    shown["lr"] = ", ".join(f"{rate:.4g}" for rate in settings["lr"])
+    rates = "pace" if settings.get("pace") else "lr"
+    shown[rates] = ", ".join(f"{rate:.4g}" for rate in settings[rates])
     shown["targets"] = f"{len(settings['targets'])} layers"
     where = f"{record.cell.variant} on {record.cell.model}, {record.cell.scenario}"
     return f"Row {where}: " + "; ".join(f"{name} {value}" for name, value in shown.items())

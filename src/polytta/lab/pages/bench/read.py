@@ -64,7 +64,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _of_record(record: Record) -> Entry:
-    cell = {name: "" if value is None else str(value) for name, value in record.cell.flat().items()}
+    cell = {name: "" if value is None else str(value) for name, value in record.flat_cell().items()}
     cell["images"] = str(record.results.images)
     return Entry(record.key, _typed(cell), _plain(vars(record.results)), _plain(vars(record.times)))
 
