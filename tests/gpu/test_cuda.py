@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import polytta
+from polytta.aggregate import evidence
 from polytta.checks.networks import KINDS, small_model, small_stream
 from polytta.diversity import SVGD, Grad
 from polytta.methods import EATA, ROID, SAR, DeYO, Method, RDumb, Tent
@@ -123,6 +124,37 @@ def test_a_graph_of_more_than_the_usual_gives_what_the_cpu_gives(kind: str, more
         batch = torch.stack([x, x.flip(0)]) if "populations" in more else x
         assert (graph(batch.cuda()).cpu() - expected(batch)).abs().max() <= 1e-6
     assert graph.totals.selected == expected.totals.selected
+
+
+PRODUCT = {"axes": "product", "aggregate": "evidence", "lenses": ["unchanged", "horizontal_flip", "sharper"]}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {**PRODUCT, "method": "tent", "pace": [0, 0.3], "statistics": ["source", "batch", "blend"]},
+        {**PRODUCT, "method": ["tent", "deyo", "sar"], "lr": [0, 0.01]},
+        {**PRODUCT, "method": "tent", "pace": [0, 30.0]},
+        {**PRODUCT, "method": "tent", "pace": [0, 0.3], "populations": 2},
+    ],
+    ids=["default", "statistics", "methods", "restarts", "populations"],
+)
+@pytest.mark.parametrize("kind", ["batch", "group", "layer"])
+def test_a_graph_of_a_product_gives_what_the_cpu_gives(
+    kind: str, arguments: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"NO_WEIGHT": 0.09, "SOME_WEIGHT": 0.2, "SLEEP_AFTER": 20, "SLEEP_EVERY": 4}.items():
+        monkeypatch.setattr(evidence, name, value)
+    model, stream = small_model(kind), small_stream(24, 6)
+    expected = polytta.adapt(model, exclude=None, **arguments)  # type: ignore[arg-type]
+    graph = polytta.adapt(copy.deepcopy(model).cuda(), exclude=None, **arguments)  # type: ignore[arg-type]
+    for x in stream:
+        batch = torch.stack([x, x.flip(0)]) if "populations" in arguments else x
+        assert (graph(batch.cuda()).cpu() - expected(batch)).abs().max() <= 1e-6
+    assert graph.totals.restarts == expected.totals.restarts
+    assert graph._session.asleep == expected._session.asleep
+    assert (graph.theta.cpu() - expected.theta).abs().max() <= 1e-6
 
 
 @pytest.mark.parametrize(
