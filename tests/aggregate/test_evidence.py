@@ -157,6 +157,40 @@ def test_statistics_are_judged_against_stored_ones_and_never_start_over() -> Non
     assert not restart.rows.any()
 
 
+def batches(labels: Tensor) -> dict[str, Tensor]:
+    """Two particles that are right, the second by the statistics of batches of 20."""
+    logits = 6.0 * torch.nn.functional.one_hot(labels, 4).double().expand(2, -1, -1)
+    anchors, twins = torch.tensor([0, 0]), torch.tensor([0, 1])
+    state: dict[str, Tensor] = evidence.begin(2, 4, logits, by_fineness=True)
+    for start in range(0, len(labels), 20):
+        known = evidence.with_anchors(state, anchors, twins)
+        state = evidence.observe(known, logits[:, start : start + 20], torch.zeros(1, 20))
+    return dict(evidence.with_anchors(state, anchors, twins))
+
+
+def test_batches_of_one_class_are_seen_without_labels_and_those_by_chance_are_not() -> None:
+    shuffled = LABELS[torch.randperm(400, generator=torch.Generator().manual_seed(0))]
+    in_turn, by_chance = batches(LABELS.sort().values), batches(shuffled)
+    assert (evidence.sameness(in_turn) > 0.95).all()
+    assert (evidence.sameness(by_chance) < 0.05).all()
+    gap = [evidence.scores(state)[0] - evidence.scores(state)[1] for state in (in_turn, by_chance)]
+    assert gap[0] > 0.9
+    assert abs(gap[1]) < 0.05
+    slowing = [Evidence().slowing(state) for state in (in_turn, by_chance)]
+    assert slowing[0] is not None
+    assert slowing[1] is not None
+    assert (slowing[0] < 0.01).all()
+    assert (slowing[1] > 0.9).all()
+
+
+def test_of_single_images_nothing_is_said_about_classes_in_turn() -> None:
+    state: dict[str, Tensor] = evidence.begin(1, 4, GOOD, by_fineness=True)
+    for label in LABELS.sort().values:
+        one = 6.0 * torch.nn.functional.one_hot(label.reshape(1, 1), 4).double()
+        state = evidence.observe(state, one, torch.zeros(1, 1))
+    assert float(evidence.sameness(state)) == 0
+
+
 def test_a_few_images_restart_nobody() -> None:
     state = observed(GOOD[:8], collapsed()[:8], anchors=[0, 0])
     restart = Evidence().restarts(state, 1)

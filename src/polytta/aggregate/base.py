@@ -43,6 +43,10 @@ class Aggregate(ABC):
         empty before the first; ``fineness`` (..., B) is how fine the detail of each image is, 0 unless ``by_fineness``.
         """
 
+    def slowing(self, evidence: Mapping[str, Tensor]) -> Tensor | None:
+        """(R,) factors on the particles' learning rates at the next batch; None for none."""
+        return None
+
     def after_step(
         self, evidence: Mapping[str, Tensor], images: int, step: Tensor, populations: int
     ) -> Mapping[str, Tensor]:

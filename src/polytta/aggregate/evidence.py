@@ -24,6 +24,9 @@ never the batch they are used on.
 A particle that falls far behind what it was before it learnt has collapsed. It starts over from the best of those that
 were the same, at half its rate. One that has had no weight for long, for images of any detail, stops learning, and
 wakes when evidence turns. Before there is evidence, anchors are trusted more than others.
+
+Where classes come in turn, BatchNorm statistics of a batch are those of a class, and whoever learns learns that there
+is one class. ``sameness`` sees it without labels: particles that go by the batch lose as much, and paces shrink.
 """
 
 from collections.abc import Mapping
@@ -45,6 +48,7 @@ FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
 SHRINKAGE = 50.0
 """Images of like detail that count as much as all images."""
+SMALLEST_GAP = 0.05
 PATIENCE = 64.0
 """Images after which evidence counts for half."""
 AGREEMENT = 0.6
@@ -69,7 +73,7 @@ def begin(rows: int, num_classes: int, like: Tensor, *, by_fineness: bool = Fals
     zeros, points = like.new_zeros, FINENESS[2]
     state = {"mean_probs": zeros(rows, num_classes), "mean_entropy": zeros(rows), "images": zeros(())}
     if by_fineness:
-        state["agreement"] = zeros(rows)
+        state["agreement"], state["batch_balance"], state["batch_size"] = zeros(rows), zeros(rows), zeros(rows)
         state["fine_probs"] = zeros(rows, points, num_classes)
         for name in ("fine_entropy", "fine_agreement", "fine_images"):
             state[name] = zeros(rows, points)
@@ -97,6 +101,8 @@ def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]
     if "fine_images" in state:
         agreements = (probs * _told_by_others(probs, anchors(state), fineness.shape[0])).sum(dim=-1)
         seen["agreement"] = torch.lerp(state["agreement"], agreements.mean(dim=1), rate)
+        seen["batch_balance"] = torch.lerp(state["batch_balance"], _entropy(probs.mean(dim=1)), rate)
+        seen["batch_size"] = torch.lerp(state["batch_size"], probs.new_tensor(float(probs.shape[1])), rate)
         shares = _on_grid(fineness).to(probs.dtype).repeat_interleave(logits.shape[0] // fineness.shape[0], dim=0)
         mass = shares.sum(dim=1)
         known = (state["fine_images"] + mass).clamp(max=HORIZON)
@@ -145,6 +151,23 @@ def standing(state: State, populations: int = 1) -> Tensor:
     return (_by_fineness(state, populations).softmax(dim=1) * seen).sum(dim=-1)
 
 
+def sameness(state: State) -> Tensor:
+    """(R,) how alike the images of a batch are in class, by each particle's anchor: 0 as by chance, 1 of one class.
+
+        r = (H(m₀) - mean of H(batch's mean answer)) / (H(m₀) - h₀),   (r - 1/B) / (1 - 1/B)
+
+    A batch of B images drawn at random tells nearly as much of the classes as the whole stream, one of a single class
+    no more than a single image. Of a batch of one nothing can be said.
+    """
+    if "batch_balance" not in state:
+        return torch.zeros_like(state["mean_entropy"])
+    anchor = anchors(state)
+    whole, unsure = _entropy(state["mean_probs"]), state["mean_entropy"]
+    missing = (whole - state["batch_balance"]) / (whole - unsure).clamp(min=SMALLEST_GAP)
+    single = 1 / state["batch_size"].clamp(min=1)
+    return ((missing - single) / (1 - single).clamp(min=SMALLEST_GAP)).clamp(0, 1)[anchor]
+
+
 def rested(state: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
     """For how many images each particle has had no weight, and at every 64th step who sleeps for it."""
     most = _by_fineness(state, populations).softmax(dim=1).amax(dim=2).flatten()
@@ -161,7 +184,7 @@ def _by_fineness(state: State, populations: int) -> Tensor:
     looking, learning = _scores(
         state["fine_probs"], state["fine_entropy"], state["fine_agreement"], anchor, populations
     )
-    fine = looking + learning
+    fine = looking + learning - _misled(state).unsqueeze(-1)
     known = state["fine_images"] / (state["fine_images"] + SHRINKAGE)
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
     patience = state["images"] / (state["images"] + PATIENCE)
@@ -180,7 +203,14 @@ def _told_by_others(probs: Tensor, anchor: Tensor, populations: int) -> Tensor:
 
 def _overall(state: State, populations: int) -> tuple[Tensor, Tensor]:
     agreements = state.get("agreement", torch.zeros_like(state["mean_entropy"]))
-    return _scores(state["mean_probs"], state["mean_entropy"], agreements, anchors(state), populations)
+    looking, learning = _scores(state["mean_probs"], state["mean_entropy"], agreements, anchors(state), populations)
+    return looking, learning - _misled(state)
+
+
+def _misled(state: State) -> Tensor:
+    """(R,) what is taken from particles that go by the statistics of batches of one class."""
+    by_batch = anchors(state) != state.get("twin", anchors(state))
+    return sameness(state) * by_batch
 
 
 def _scores(
@@ -246,6 +276,10 @@ class Evidence(Aggregate):
             return told.mean(dim=-3).log_softmax(dim=-1)
         by_image = weights(evidence, fineness).transpose(-1, -2).to(logits.dtype)
         return (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
+
+    def slowing(self, evidence: State) -> Tensor | None:
+        """(R,) factors on learning rates: the less, the more a batch is of one class."""
+        return (1 - sameness(evidence)).square() if evidence else None
 
     def after_step(self, evidence: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
         """Who sleeps."""

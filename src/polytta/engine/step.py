@@ -65,7 +65,9 @@ class Step:
 
     def __call__(self, state: PopulationState, x: Tensor) -> StepResult:
         """Predicts on ``x`` (G, B, ...) and learns from it."""
-        outcomes = [squad.learn(self.engine, squad.share_of(state), x) for squad in self.squads]
+        slowing = self.aggregate.slowing(self._evidence(state))
+        now = state if slowing is None else replace(state, learning_rates=state.learning_rates * slowing)
+        outcomes = [squad.learn(self.engine, squad.share_of(now), x) for squad in self.squads]
         after = self._joined(state, outcomes)
         logits, told = (self._scattered([getattr(one, name) for one in outcomes]) for name in ("logits", "answer"))
 
