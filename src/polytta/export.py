@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from polytta.aggregate import evidence
 from polytta.engine.step import detail_of
 from polytta.errors import ConfigError
+from polytta.methods import Method
 from polytta.network.copies import share_structure
 from polytta.network.statistics import use_statistics
 from polytta.particles.folded import FoldedEngine
@@ -31,7 +32,8 @@ class FrozenEnsemble(nn.Module):
         super().__init__()
         self.network = engine.network
         self.__dict__["engine"] = engine
-        self.method = adapted.config.method
+        squads = adapted.config.squads()
+        self.corrections = [(rows, method) for rows, method, _ in squads if type(method).answer is not Method.answer]
         self.aggregate = adapted.config.aggregate
         self.views = adapted.config.views
         self.lenses = adapted.config.lenses
@@ -48,8 +50,11 @@ class FrozenEnsemble(nn.Module):
         with self.engine.a_pass(self.theta, mask=mask, pseudo_images=self.pseudo_images):
             logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
         known = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
-        told = self.method.answer(logits).unsqueeze(0)
-        return self.aggregate.combine(told, known, detail_of(x.unsqueeze(0), self.aggregate))[0]
+        told = logits
+        for rows, method in self.corrections:
+            own = torch.tensor(rows, device=logits.device)
+            told = told.index_copy(0, own, method.answer(logits[own]))
+        return self.aggregate.combine(told.unsqueeze(0), known, detail_of(x.unsqueeze(0), self.aggregate))[0]
 
     def _logits(self, x: Tensor) -> Tensor:
         particles = self.theta.shape[0]

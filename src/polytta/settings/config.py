@@ -128,12 +128,13 @@ class Config:
     def squads(self, asleep: frozenset[int] = frozenset()) -> list[tuple[tuple[int, ...], Method, bool]]:
         """(numbers of particles, method, whether they learn), those together that share a pass."""
         silent = self.never_learn | asleep
-        groups: dict[object, list[int]] = {}
+        groups: dict[tuple[bool, object], list[int]] = {}
         for number, method in enumerate(self.methods):
             learns = method.adapts and number not in silent
-            # All that only predict may share one pass, whatever they would learn by.
-            groups.setdefault(_key(method) if learns else None, []).append(number)
-        return [(tuple(own), self.methods[own[0]], key is not None) for key, own in groups.items()]
+            # All that only predict may share one pass, whatever they would learn by, unless it corrects answers.
+            alike = not learns and type(method).answer is Method.answer
+            groups.setdefault((learns, None if alike else _key(method)), []).append(number)
+        return [(tuple(own), self.methods[own[0]], learns) for (learns, _), own in groups.items()]
 
     @property
     def populations(self) -> int:

@@ -11,13 +11,14 @@ from torch import nn
 from polytta.aggregate import resolve_aggregate
 from polytta.diversity import resolve_diversity
 from polytta.errors import ConfigError
+from polytta.methods import PRESETS
 from polytta.network.targets import choose_layers
 from polytta.optim import is_one_optimizer
 from polytta.optim.rule import lr_multipliers
 from polytta.particles.engines import ENGINES
 from polytta.settings.axes import Particles, particles_of
 from polytta.settings.config import Config, Rates
-from polytta.settings.presets import completed
+from polytta.settings.presets import RECOMMENDED, completed
 from polytta.settings.settings import Settings
 from polytta.views import resolve_views
 
@@ -49,6 +50,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
         lr=None if rates is None or relative else rates.values,
         pace=rates.values if rates is not None and relative else None,
         lr_spread=0.0 if settings.axes == "product" else settings.lr_spread,
+        lr_span=None if settings.axes == "product" else settings.lr_span,
         views=views,
         lenses=made.lenses,
         aggregate=aggregate,
@@ -94,6 +96,7 @@ def require_together(settings: Settings, made: Particles) -> None:
 def check(settings: Settings) -> None:
     """Raises ConfigError for the first plain value that is not allowed."""
     one_of("axes", settings.axes, ("zip", "product"))
+    one_of("preset", settings.preset, (*PRESETS, RECOMMENDED))
     for name, least in (
         ("particles", 1),
         ("populations", 1),
