@@ -12,7 +12,7 @@ from tests.lab.bench.cells import run_cell, run_cells, tiny_cell
 from polytta.aggregate import MeanProbs, evidence
 from polytta.api import adapt_with
 from polytta.errors import ConfigError, InputError
-from polytta.lab.bench import costs, groups, run
+from polytta.lab.bench import costs, feed, groups, run
 from polytta.lab.bench.data import open_cell_stream
 from polytta.lab.bench.execution import Execution
 from polytta.lab.bench.plan import KeptClasses, Plan, plan_cell, source_model
@@ -41,9 +41,9 @@ def test_two_runs_of_a_cell_give_the_same_record(variant: str) -> None:
 def test_streams_fed_and_counted_in_pieces_give_the_same_record(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [tiny_cell("naive", scenario="mild", batch_size=5, seed=seed) for seed in (0, 1)]
     whole = run_cells(cells)
-    monkeypatch.setattr(run, "_FEED_BYTES", 1)
+    monkeypatch.setattr(feed, "_FEED_BYTES", 1)
     one_by_one = run_cells(cells)
-    monkeypatch.setattr(run, "_FEED_BYTES", 2 * 2 * 5 * 3 * 32 * 32 * 4)
+    monkeypatch.setattr(feed, "_FEED_BYTES", 2 * 2 * 5 * 3 * 32 * 32 * 4)
     monkeypatch.setattr(run, "_HELD_VALUES", 1)
     in_pairs = run_cells(cells)
     for record, other in zip(2 * whole, (*one_by_one, *in_pairs), strict=True):
@@ -185,7 +185,7 @@ def test_reading_images_is_not_part_of_the_time(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Stream, "batches", read)
     clocks = SimpleNamespace(perf_counter=lambda: passed + next(now), process_time=lambda: passed)
     monkeypatch.setattr(costs, "time", clocks)
-    monkeypatch.setattr(run, "_FEED_BYTES", 1)
+    monkeypatch.setattr(feed, "_FEED_BYTES", 1)
     times = run_cell(tiny_cell("naive", images=24)).times
     assert passed == 24 * 1000
     assert 24 <= times.wall_seconds < 100
