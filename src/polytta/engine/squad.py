@@ -142,7 +142,9 @@ class Squad:
             moves = learners if lesson.moves is None else lesson.moves
             rates = state.learning_rates
             if parts.relative:
-                rates, pace = paced(rates, pace, direction, losses, moves & healthy, parts.populations)
+                # Of the objective that the direction descends.
+                own = losses / parts.divisor
+                rates, pace = paced(rates, pace, direction, own, moves & healthy, parts.populations)
             stepped = parts.optimizer.step(theta, direction, slots, rates, source)
             theta, slots = accepted(moves & healthy, (theta, slots), stepped)
         if lesson.resets is not None:

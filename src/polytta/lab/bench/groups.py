@@ -67,5 +67,7 @@ def _shared(plan: Plan) -> str:
     for name in ("lr", "pace"):
         cell["settings"].pop(name, None)
     # A segment ends with a shorter batch, so equally long streams have equal batches only if their segments match.
-    kind = plan.rates[0]
-    return canonical_json([cell, kind, plan.particles, plan.pins["model"], plan.images, plan.pins["stream"]["starts"]])
+    kind, rates = plan.rates
+    # Who never learns is what the others are weighed against, and must be so in every cell of a run.
+    silent = [rate == 0 for rate in rates]
+    return canonical_json([cell, kind, silent, plan.pins["model"], plan.images, plan.pins["stream"]["starts"]])
