@@ -136,6 +136,11 @@ class Adapted(nn.Module):
         return dict(self._session.state.evidence)
 
     @property
+    def anchors(self) -> tuple[Tensor, Tensor]:
+        """(G·K,) for each row its anchor's and its twin's (``polytta.aggregate.evidence``)."""
+        return self._session.anchors
+
+    @property
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """Who is trusted how much; ``print(*adapted.hypotheses)`` tells, ``polytta.report.by_axis`` sums it up."""
         export.require_one_population(self, "hypotheses")
@@ -150,8 +155,7 @@ class Adapted(nn.Module):
         export.require_one_population(self, "best")
         if not self.evidence:
             return 0
-        anchors = torch.tensor(self.config.anchors, device=self.theta.device)
-        return int(evidence.scores(evidence.with_anchors(self.evidence, anchors)).argmax())
+        return int(evidence.scores(evidence.with_anchors(self.evidence, *self.anchors)).argmax())
 
     # ------------------------------------------------------------------ taking it elsewhere
 

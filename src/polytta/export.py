@@ -39,7 +39,7 @@ class FrozenEnsemble(nn.Module):
         self.lenses = adapted.config.lenses
         self.register_buffer("theta", adapted.theta.detach().clone())
         self.register_buffer("pseudo_images", engine.pseudo_images)
-        known = evidence.with_anchors(adapted.evidence, torch.tensor(adapted.config.anchors, device=self.theta.device))
+        known = evidence.with_anchors(adapted.evidence, *adapted.anchors)
         for name, value in known.items():
             self.register_buffer(f"evidence_{name}", value.clone())
         self.evidence_names = tuple(known)

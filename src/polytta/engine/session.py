@@ -57,7 +57,7 @@ class Session:
         parameters = {slot.name: self.network.get_parameter(slot.name) for slot in self.layout.slots}
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
-        self._anchors, self._twins = (self._rows(own) for own in (self.config.anchors, self.config.twins))
+        self.anchors = self._rows(self.config.anchors), self._rows(self.config.twins)
         self._engine: Engine | None = None
         self._steps: dict[frozenset[int], tuple[Step, Recorded | None]] = {}
 
@@ -158,7 +158,7 @@ class Session:
             images = self._by_population(self._admitted(x))
             # Weighed as the step itself would, which has the evidence of nothing before the first batch.
             state = self.state if self.findings is None else self._begun(self.findings, images.shape[1])[0]
-            known = evidence.with_anchors(state.evidence, self._anchors)
+            known = evidence.with_anchors(state.evidence, *self.anchors)
             answer = self.config.aggregate.combine(logits, known, detail_of(images, self.config.aggregate))
         return answer[0] if not self._grouped else answer
 
@@ -262,7 +262,7 @@ class Session:
         """The step of those awake, and the same as it is replayed."""
         if self.asleep not in self._steps:
             config = self.config
-            step = Step(engine, self._squads(), config.aggregate, self._anchors, self._twins, config.filters)
+            step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
@@ -336,7 +336,7 @@ class Session:
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """What is known of the particles of the one population."""
         config, count = self.config, self.particles
-        known = evidence.with_anchors(self.state.evidence, self._anchors)
+        known = evidence.with_anchors(self.state.evidence, *self.anchors)
         weights = evidence.standing(known)[0].tolist() if "fine_images" in known and self.steps else [1 / count] * count
         silent, restarts = config.never_learn | self.asleep, self.ledger.totals.restarts or (0,) * count
         return tuple(

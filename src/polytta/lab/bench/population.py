@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from polytta.aggregate import evidence
 from polytta.api import adapt_with
 from polytta.errors import StateError
 from polytta.lab.bench.plan import Plan, source_model
@@ -67,6 +68,15 @@ class Population:
     def kernel(self, number: int) -> Tensor | None:
         """(K, K) similarity of one cell's particles."""
         return self.adapted.config.diversity.kernel_matrix(self.theta()[number])
+
+    def trust(self, number: int) -> dict[str, Any]:
+        """Names and weights of one cell's particles; nothing where evidence weighs nobody."""
+        config, known = self.adapted.config, self.adapted.evidence
+        if "fine_images" not in known:
+            return {}
+        anchored = evidence.with_anchors(known, *self.adapted.anchors)
+        weights = evidence.standing(anchored, self.cells)[number].tolist()
+        return {"names": tuple(" x ".join(axes.values()) for axes in config.axes()), "weights": tuple(weights)}
 
     def counts(self, number: int) -> Counts:
         """Sums over the stream for one cell."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -105,11 +105,15 @@ class Particles:
             the source is at the origin.
         pairwise: final distances between particles.
         kernel: final similarity of particles; None unless the diversifier has a kernel.
+        names: what makes each of them different, in words; none in older records, and where evidence weighs nobody.
+        weights: how much each is trusted at the end.
     """
 
     projection: tuple[tuple[tuple[float, float], ...], ...]
     pairwise: tuple[Numbers, ...]
     kernel: tuple[Numbers, ...] | None
+    names: tuple[str, ...] = ()
+    weights: Numbers = ()
 
 
 @dataclass(frozen=True)
@@ -275,7 +279,9 @@ def _sha256(value: Any) -> str:
 
 def _typed(kind: type[T], stored: Mapping[str, Any]) -> T:
     names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    wrong = sorted(stored.keys() ^ names)
+    # What a newer version has added has a default.
+    newer = {f.name for f in fields(kind) if f.default is not MISSING}  # type: ignore[arg-type]
+    wrong = sorted((stored.keys() ^ names) - (newer - stored.keys()))
     if wrong:
         raise KeyError(f"{kind.__name__}: {wrong[0]}")
     return kind(**{name: as_tuples(value) for name, value in stored.items()})

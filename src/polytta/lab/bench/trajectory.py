@@ -50,6 +50,7 @@ class Trajectory:
             projection=tuple(tuple((x, y) for x, y in row) for row in _projected(moved).tolist()),
             pairwise=_rows(pairwise_distances(self._population.theta()[number])),
             kernel=None if kernel is None else _rows(kernel),
+            **self._population.trust(number),
         )
 
 

@@ -14,6 +14,7 @@ from polytta.lab.pages.charts import (
     dotted_line_svg,
     heatmap_svg,
     lines_svg,
+    matrix_svg,
     scatter_svg,
     trajectories_svg,
 )
@@ -117,6 +118,24 @@ def particle_plots(panel: Panel, records: Records) -> list[Plot]:
                 f"{where}. " + ("Similarity" if kernel is not None else "Distance between parameters") + " at the end.",
             )
         )
+    return plots
+
+
+def trust_plots(panel: Panel, records: Records) -> list[Plot]:
+    """Which hypotheses were trusted at the end of each column, per population that evidence weighs."""
+    plots = []
+    for row in panel.rows:
+        found = [r for r in _of(row, records) if r.particles.weights]
+        if not found:
+            continue
+        names = found[0].particles.names
+        of_column: dict[str, list[tuple[float, ...]]] = {}
+        for record in found:
+            if record.particles.names == names:
+                of_column.setdefault(_column(record), []).append(record.particles.weights)
+        values = np.array([np.mean(weights, axis=0) for weights in of_column.values()])
+        svg = matrix_svg(values, list(of_column), names, f"Weights of the hypotheses of {row.name}")
+        plots.append(Plot(f"{row.name}: who was trusted", svg, "Weights at the end of the stream, mean over seeds."))
     return plots
 
 

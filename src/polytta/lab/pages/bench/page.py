@@ -10,6 +10,7 @@ from polytta.lab.pages.bench.diagrams import (
     disagreement_plots,
     particle_plots,
     stream_plot,
+    trust_plots,
 )
 from polytta.lab.pages.bench.panel import Panel
 from polytta.lab.pages.bench.panel_tables import accuracy_table, summary_table
@@ -47,6 +48,7 @@ def bench_page(panels: Sequence[Panel], records: Records, cells_folder: str) -> 
 def _panel_section(panel: Panel, records: Records) -> Section:
     parts = [note(f"{panel.description}."), as_html(accuracy_table(panel)), as_html(summary_table(panel))]
     large = [plot for plot in (stream_plot(panel, records), cost_plot(panel)) if plot is not None]
+    large += trust_plots(panel, records)
     if large:
         parts.append(figures(large))
     for heading, plots in (
