@@ -18,8 +18,10 @@ def matrix_svg(
     values: NDArray[np.float64], rows: Sequence[str], columns: Sequence[str], description: str, form: str = ".2f"
 ) -> str:
     """A cell per value; colours run from 0 to the largest."""
-    width = (WIDTH - _LEFT - 30) / len(columns)
-    top = 12 + 4.6 * max(map(len, columns))
+    longest = max(map(len, columns))
+    # Names of columns lean to the right, and the last one's end must still be on the picture.
+    width = (WIDTH - _LEFT - 3.9 * longest) / len(columns)
+    top = 12 + 4.6 * longest
     high = max(float(values.max()), 1e-9)
     parts = []
     for row, column in np.ndindex(*values.shape):
