@@ -1,7 +1,7 @@
 """A population on its way through a stream: takes batches in, keeps the state, writes down what happened."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -264,10 +264,13 @@ class Session:
             start = StreamStart(config.rows, 2, self.state.theta, self.source, self.network)
             names = tuple(method.init(start)) if learns else ()
             parts = Parts.of(config, method, numbers, names, self.source, self.network)
-            rows = [config.particles * g + n for g in range(config.populations) for n in numbers]
-            chosen = torch.tensor(rows, device=self.source.device) if len(groups) > 1 else None
+            chosen = torch.tensor(self._rows_of(numbers), device=self.source.device) if len(groups) > 1 else None
             found.append(Squad(parts, chosen, learns))
         return tuple(found)
+
+    def _rows_of(self, numbers: Sequence[int]) -> list[int]:
+        """Rows of the particles of these numbers, in every population."""
+        return [self.particles * g + number for g in range(self.populations) for number in numbers]
 
     def _require_differentiable_lenses(self, x: Tensor) -> None:
         """Particles that look differently are compared by the images before their lenses, by some diversifiers."""
@@ -299,7 +302,13 @@ class Session:
         rates, found = self.state.learning_rates, self.state.pace
         if not found:
             return rates
-        return pace.typical(rates, found, self.populations)
+        # Losses of different methods have no common mean.
+        typical = rates.clone()
+        for numbers, _, _ in self.config.squads(self.asleep):
+            rows = torch.tensor(self._rows_of(numbers), device=rates.device)
+            own = {name: value[rows] for name, value in found.items()}
+            typical[rows] = pace.typical(rates[rows], own, self.populations)
+        return typical
 
     @property
     def recorded(self) -> bool:
