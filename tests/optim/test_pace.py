@@ -164,6 +164,16 @@ def test_a_pace_of_zero_never_moves(diversity: str) -> None:
     assert adapted.learning_rates[[0, 2]].tolist() == [0.0, 0.0]
 
 
+def test_methods_in_one_population_have_means_of_their_own() -> None:
+    stream, methods = small_stream(4, 6), [Tent(), Louder(), Tent()]
+    together = adapter(methods, pace=[0.1, 0.1, 0.0])
+    theta = after(together, stream)
+    for number, method in enumerate(methods):
+        alone = adapter(method, pace=together.settings.pace[number], particles=1)
+        assert torch.allclose(theta[number], after(alone, stream)[0], rtol=0, atol=1e-10)
+        assert float(together.learning_rates[number]) == pytest.approx(float(alone.learning_rates[0]))
+
+
 def test_rates_are_not_known_before_a_step() -> None:
     adapted = adapter(pace=[0.0, 0.1, 0.2])
     assert adapted.learning_rates[0] == 0

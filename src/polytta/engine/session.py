@@ -331,7 +331,13 @@ class Session:
         rates, found = self.state.learning_rates, self.state.pace
         if not found:
             return rates
-        return pace.typical(rates, found, self.populations)
+        # Losses of different methods have no common mean.
+        typical = rates.clone()
+        for numbers, _, _ in self.config.squads(self.asleep):
+            rows = self._rows(numbers)
+            own = {name: value[rows] for name, value in found.items()}
+            typical[rows] = pace.typical(rates[rows], own, self.populations)
+        return typical
 
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """What is known of the particles of the one population."""
