@@ -44,7 +44,7 @@ class Aggregate(ABC):
         """
 
     def slowing(self, evidence: Mapping[str, Tensor]) -> Tensor | None:
-        """(R,) factors on the particles' learning rates at the next batch; None for none."""
+        """(R,) factors on the particles' paces at the next batch; None for none. Learning rates are left as given."""
         return None
 
     def after_step(

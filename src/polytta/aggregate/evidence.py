@@ -278,7 +278,7 @@ class Evidence(Aggregate):
         return (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
 
     def slowing(self, evidence: State) -> Tensor | None:
-        """(R,) factors on learning rates: the less, the more a batch is of one class."""
+        """(R,) factors on paces: the less, the more a batch is of one class."""
         return (1 - sameness(evidence)).square() if evidence else None
 
     def after_step(self, evidence: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
