@@ -1,0 +1,115 @@
+"""What each part of evidence is worth, from the answers that ``record_hypotheses.py`` saved.
+
+    python scripts/weigh_hypotheses.py FOLDER [--paces 0 0.1]
+
+Without restarts a particle learns the same alone or in a population, so every way to weigh them can be worked out
+afterwards, with the package's own code. A line has, for each model and scenario, the gain over the source model, mean
+over the corruptions and (worst).
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from polytta.aggregate import Evidence, evidence
+
+PARTS: dict[str, dict[str, object]] = {
+    "evidence": {},
+    "without agreement": {"AGREEMENT": 0.0},
+    "without fineness": {"SHRINKAGE": float("inf")},
+    "without doubt": {"DOUBT": 0.0},
+    "without sameness": {"sameness": lambda state: torch.zeros_like(state["mean_entropy"])},
+    "without anchors": {"anchors": lambda state: torch.arange(state["mean_probs"].shape[0])},
+    "half as sharp": {"SHARPNESS": 7.5},
+    "twice as sharp": {"SHARPNESS": 30.0},
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Saved answers of one model in one scenario."""
+
+    name: str
+    batch: int
+    log_probs: Tensor
+    labels: Tensor
+    domains: Tensor
+    fineness: Tensor
+    anchors: Tensor
+    twins: Tensor
+
+    def gains(self, answers: Tensor) -> Tensor:
+        """Points over the source model, which is the first hypothesis, per corruption."""
+        found = []
+        for given in (answers, self.log_probs[:, 0].argmax(dim=-1)):
+            right = (given == self.labels).float()
+            found.append(torch.stack([100 * right[self.domains == n].mean() for n in self.domains.unique()]))
+        return found[0] - found[1]
+
+
+def read(file: Path, paces: list[float]) -> Run:
+    """A file, as if the population had only some of the paces."""
+    stored = np.load(file)
+    axes = json.loads(str(stored["axes"]))
+    kept = [n for n, own in enumerate(axes) if any(own["pace"] == f"pace {pace:g}" for pace in paces)]
+    anchors, twins = (torch.tensor([kept.index(row[n]) for n in kept]) for row in stored["anchors"].tolist())
+    return Run(
+        file.stem,
+        1 if "batch1" in file.stem else 64,
+        torch.as_tensor(stored["log_probs"]).float()[:, kept],
+        *(torch.as_tensor(stored[name]) for name in ("labels", "domains", "fineness")),
+        anchors,
+        twins,
+    )
+
+
+def weighed(run: Run) -> Tensor:
+    """(streams, images) answers."""
+    streams, count, images, classes = run.log_probs.shape
+    first = torch.arange(streams).unsqueeze(1) * count
+    rows = [(first + own).flatten() for own in (run.anchors, run.twins)]
+    state: dict[str, Tensor] = evidence.begin(streams * count, classes, run.log_probs, by_fineness=True)
+    aggregate, answers = Evidence(), []
+    for start in range(0, images, run.batch):
+        told, detail = run.log_probs[:, :, start : start + run.batch], run.fineness[:, start : start + run.batch]
+        known = evidence.with_anchors(state, *rows)
+        answers.append(aggregate.combine(told, known, detail).argmax(dim=-1))
+        state = evidence.observe(known, told.flatten(0, 1), detail)
+    return torch.cat(answers, dim=1)
+
+
+def line(label: str, runs: list[Run], weigh: Callable[[Run], Tensor]) -> None:
+    cells = []
+    for run in runs:
+        gains = run.gains(weigh(run))
+        cells.append(f"{gains.mean():+.1f} ({gains.min():+.1f})")
+    print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--paces", type=float, nargs="+", default=[0.0, 0.1])
+    options = parser.parse_args()
+    runs = [read(file, options.paces) for file in sorted(options.folder.glob("*.npz"))]
+    if not runs:
+        raise SystemExit(f"got {options.folder}, which holds no records; allowed is what record_hypotheses.py wrote.")
+    print("| | " + " | ".join(run.name for run in runs) + " |\n" + "|---" * (len(runs) + 1) + "|")
+    line("equal weights", runs, lambda run: run.log_probs.softmax(dim=-1).mean(dim=1).argmax(dim=-1))
+    for label, changes in PARTS.items():
+        with ExitStack() as changed:
+            for name, value in changes.items():
+                changed.enter_context(patch.object(evidence, name, value))
+            line(label, runs, weighed)
+
+
+if __name__ == "__main__":
+    main()
