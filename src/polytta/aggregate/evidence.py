@@ -42,13 +42,14 @@ from polytta.aggregate.base import Aggregate, Restart
 HORIZON = 1000
 SHARPNESS = 15.0
 SMALLEST_PROB = 1e-6
-FORMULA = "b H(m0) - h0 + 2 dH + 0.6 da in shares of ln C, by fineness, geometric"
+FORMULA = "b H(m0) - h0 + 2 dH + 0.6 da - sameness in shares of ln C, by fineness, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
 SHRINKAGE = 50.0
 """Images of like detail that count as much as all images."""
 SMALLEST_GAP = 0.05
+"""Smallest divisor in ``sameness``."""
 PATIENCE = 64.0
 """Images after which evidence counts for half."""
 AGREEMENT = 0.6
@@ -102,7 +103,9 @@ def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]
         agreements = (probs * _told_by_others(probs, anchors(state), fineness.shape[0])).sum(dim=-1)
         seen["agreement"] = torch.lerp(state["agreement"], agreements.mean(dim=1), rate)
         seen["batch_balance"] = torch.lerp(state["batch_balance"], _entropy(probs.mean(dim=1)), rate)
-        seen["batch_size"] = torch.lerp(state["batch_size"], probs.new_tensor(float(probs.shape[1])), rate)
+        # Not a tensor of the number itself, which would have to be brought from the host.
+        batch_size = torch.full_like(state["batch_size"], probs.shape[1])
+        seen["batch_size"] = torch.lerp(state["batch_size"], batch_size, rate)
         shares = _on_grid(fineness).to(probs.dtype).repeat_interleave(logits.shape[0] // fineness.shape[0], dim=0)
         mass = shares.sum(dim=1)
         known = (state["fine_images"] + mass).clamp(max=HORIZON)
@@ -239,7 +242,7 @@ def _on_grid(fineness: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Evidence(Aggregate):
-    """The weighted geometric mean; all weights are equal before anything is known of the particles.
+    """The weighted geometric mean; anchors have equal weights before anything is known of the particles.
 
     Attributes:
         restart: whether particles that have collapsed start over.
@@ -264,6 +267,9 @@ class Evidence(Aggregate):
             "agreement": AGREEMENT,
             "doubt": DOUBT,
             "collapse": COLLAPSE,
+            "smallest_gap": SMALLEST_GAP,
+            "fineness": str(FINENESS),
+            "sleep": str((NO_WEIGHT, SOME_WEIGHT, SLEEP_AFTER, SLEEP_EVERY)),
         }
 
     def combine(self, logits: Tensor, evidence: State, fineness: Tensor) -> Tensor:
