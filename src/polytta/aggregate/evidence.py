@@ -26,7 +26,8 @@ were the same, at half its rate. One that has had no weight for long, for images
 wakes when evidence turns. Before there is evidence, anchors are trusted more than others.
 
 Where classes come in turn, BatchNorm statistics of a batch are those of a class, and whoever learns learns that there
-is one class. ``sameness`` sees it without labels: particles that go by the batch lose as much, and paces shrink.
+is one class. ``polytta.aggregate.turns`` sees it without labels: particles that go by the batch lose as much, paces
+shrink, and every particle's answers are taken together with the classes around them.
 """
 
 from collections.abc import Mapping
@@ -37,19 +38,18 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from polytta.aggregate import turns
 from polytta.aggregate.base import Aggregate, Restart
 
 HORIZON = 1000
 SHARPNESS = 15.0
 SMALLEST_PROB = 1e-6
-FORMULA = "b H(m0) - h0 + 2 dH + 0.6 da - sameness in shares of ln C, by fineness, geometric"
+FORMULA = "b H(m0) - h0 + 2 dH + 0.6 da - sameness in shares of ln C, by fineness, classes in turn, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
 SHRINKAGE = 50.0
 """Images of like detail that count as much as all images."""
-SMALLEST_GAP = 0.05
-"""Smallest divisor in ``sameness``."""
 PATIENCE = 64.0
 """Images after which evidence counts for half."""
 AGREEMENT = 0.6
@@ -74,7 +74,7 @@ def begin(rows: int, num_classes: int, like: Tensor, *, by_fineness: bool = Fals
     zeros, points = like.new_zeros, FINENESS[2]
     state = {"mean_probs": zeros(rows, num_classes), "mean_entropy": zeros(rows), "images": zeros(())}
     if by_fineness:
-        state["agreement"], state["batch_balance"], state["batch_size"] = zeros(rows), zeros(rows), zeros(rows)
+        state |= {"agreement": zeros(rows), **turns.begin(rows, num_classes, like)}
         state["fine_probs"] = zeros(rows, points, num_classes)
         for name in ("fine_entropy", "fine_agreement", "fine_images"):
             state[name] = zeros(rows, points)
@@ -102,10 +102,7 @@ def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]
     if "fine_images" in state:
         agreements = (probs * _told_by_others(probs, anchors(state), fineness.shape[0])).sum(dim=-1)
         seen["agreement"] = torch.lerp(state["agreement"], agreements.mean(dim=1), rate)
-        seen["batch_balance"] = torch.lerp(state["batch_balance"], _entropy(probs.mean(dim=1)), rate)
-        # Not a tensor of the number itself, which would have to be brought from the host.
-        batch_size = torch.full_like(state["batch_size"], probs.shape[1])
-        seen["batch_size"] = torch.lerp(state["batch_size"], batch_size, rate)
+        seen |= turns.observe(state, probs)
         shares = _on_grid(fineness).to(probs.dtype).repeat_interleave(logits.shape[0] // fineness.shape[0], dim=0)
         mass = shares.sum(dim=1)
         known = (state["fine_images"] + mass).clamp(max=HORIZON)
@@ -155,20 +152,8 @@ def standing(state: State, populations: int = 1) -> Tensor:
 
 
 def sameness(state: State) -> Tensor:
-    """(R,) how alike the images of a batch are in class, by each particle's anchor: 0 as by chance, 1 of one class.
-
-        r = (H(m₀) - mean of H(batch's mean answer)) / (H(m₀) - h₀),   (r - 1/B) / (1 - 1/B)
-
-    A batch of B images drawn at random tells nearly as much of the classes as the whole stream, one of a single class
-    no more than a single image. Of a batch of one nothing can be said.
-    """
-    if "batch_balance" not in state:
-        return torch.zeros_like(state["mean_entropy"])
-    anchor = anchors(state)
-    whole, unsure = _entropy(state["mean_probs"]), state["mean_entropy"]
-    missing = (whole - state["batch_balance"]) / (whole - unsure).clamp(min=SMALLEST_GAP)
-    single = 1 / state["batch_size"].clamp(min=1)
-    return ((missing - single) / (1 - single).clamp(min=SMALLEST_GAP)).clamp(0, 1)[anchor]
+    """(R,) how alike in class images near one another are, by each particle's anchor (``polytta.aggregate.turns``)."""
+    return turns.sameness(state)[anchors(state)] if "turn_near" in state else torch.zeros_like(state["mean_entropy"])
 
 
 def rested(state: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
@@ -267,7 +252,7 @@ class Evidence(Aggregate):
             "agreement": AGREEMENT,
             "doubt": DOUBT,
             "collapse": COLLAPSE,
-            "smallest_gap": SMALLEST_GAP,
+            "turns": str((turns.NEAR, turns.LONG, turns.PSEUDO_IMAGES, turns.FLAT_IMAGES, turns.ROUNDS)),
             "fineness": str(FINENESS),
             "sleep": str((NO_WEIGHT, SOME_WEIGHT, SLEEP_AFTER, SLEEP_EVERY)),
         }
@@ -277,9 +262,9 @@ class Evidence(Aggregate):
         told = logits.log_softmax(dim=-1)
         if logits.shape[-3] == 1:
             return told.squeeze(-3)
-        told = told.clamp(min=log(SMALLEST_PROB))
         if not evidence:
-            return told.mean(dim=-3).log_softmax(dim=-1)
+            return told.clamp(min=log(SMALLEST_PROB)).mean(dim=-3).log_softmax(dim=-1)
+        told = turns.corrected(told.flatten(0, 1), evidence).view_as(told).clamp(min=log(SMALLEST_PROB))
         by_image = weights(evidence, fineness).transpose(-1, -2).to(logits.dtype)
         return (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
 

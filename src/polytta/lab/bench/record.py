@@ -52,6 +52,7 @@ class CellResults:
         backward_samples: (particle, image) pairs whose loss was differentiated.
         images: length of the stream.
         last_answers: classes predicted for the last few images, for pages that show them.
+        per_corruption: percent on each corruption of a stream of several, in the order of the cell; none in older records.
     """
 
     accuracy: float
@@ -71,6 +72,7 @@ class CellResults:
     backward_samples: int
     images: int
     last_answers: tuple[int, ...]
+    per_corruption: Numbers = ()
 
 
 @dataclass(frozen=True)

@@ -62,13 +62,14 @@ def run_group(plans: Sequence[Plan], report: Callable[[int], object], execution:
     )
     environment = _environment(device, population)
     return [
-        _record(plan, tally, trajectory, population, number, environment, times)
-        for number, (plan, tally) in enumerate(zip(plans, tallies, strict=True))
+        _record(plan, stream, tally, trajectory, population, number, environment, times)
+        for number, (plan, stream, tally) in enumerate(zip(plans, streams, tallies, strict=True))
     ]
 
 
 def _record(
     plan: Plan,
+    stream: Stream,
     tally: Tally,
     trajectory: Trajectory,
     population: Population,
@@ -81,7 +82,11 @@ def _record(
         cell=plan.cell,
         pins=plan.pins,
         results=CellResults(
-            **vars(tally.scores()), **vars(population.counts(number)), drift=drift[-1], images=plan.images
+            **vars(tally.scores()),
+            **vars(population.counts(number)),
+            drift=drift[-1],
+            images=plan.images,
+            per_corruption=_per_corruption(stream, tally),
         ),
         curves=tally.curves(trajectory.ends, drift),
         reliability=tally.reliability(),
@@ -118,6 +123,14 @@ def _labels(stream: Stream) -> NDArray[np.int64]:
 def _groups(stream: Stream) -> NDArray[np.int64] | None:
     groups = [getattr(dataset, "groups", None) for dataset in stream.datasets]
     return None if any(part is None for part in groups) else _per_image(stream, groups)  # type: ignore[arg-type]
+
+
+def _per_corruption(stream: Stream, tally: Tally) -> tuple[float, ...]:
+    if len(stream.datasets) == 1:
+        return ()
+    seen = np.bincount(stream.order.domain, minlength=len(stream.datasets))
+    right = np.bincount(stream.order.domain, tally.correct, minlength=len(stream.datasets))
+    return tuple((100 * right / np.maximum(seen, 1)).tolist())
 
 
 def _per_image(stream: Stream, values: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:

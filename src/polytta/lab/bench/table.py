@@ -43,6 +43,7 @@ def _row(record: Record) -> dict[str, Any]:
         "data_origin": record.pins["data_origin"],
         "stream_sha256": record.pins["stream"]["sha256"],
         **{name: value for name, value in vars(results).items() if not isinstance(value, tuple | Mapping)},
+        "per_corruption": " ".join(map(str, results.per_corruption)) or None,
         "drift": sum(results.drift) / len(results.drift),
         "stepped": sum(results.stepped),
         "resets": sum(results.resets),

@@ -21,9 +21,9 @@ from polytta.lab.pages.bench.pins import pinned_facts
 FACTS = "facts.json"
 _WHOLE_NUMBERS = ("severity", "batch_size", "images", "particles", "seed")
 _NEEDED = ("key", *PANEL_FIELDS, "corruption", "variant", "seed", "method", "particles", "diversity", "accuracy")
-_RESULT_FIELDS = tuple(f.name for f in fields(CellResults))
+_RESULT_FIELDS = tuple(f.name for f in fields(CellResults) if f.name != "per_corruption")
 # Whatever else a table has is of the cell, so that an option that is new is an option here too.
-_NOT_OF_THE_CELL = {"key", "data_origin", "stream_sha256", *_RESULT_FIELDS} - {"images"}
+_NOT_OF_THE_CELL = {"key", "data_origin", "stream_sha256", "per_corruption", *_RESULT_FIELDS} - {"images"}
 _TIME_FIELDS = tuple(f.name for f in fields(Times))
 
 
