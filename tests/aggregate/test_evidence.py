@@ -8,7 +8,7 @@ from torch import Tensor
 
 import polytta
 from polytta.adapter import Adapted
-from polytta.aggregate import Evidence, evidence
+from polytta.aggregate import Evidence, evidence, turns
 from polytta.checks.networks import small_model, small_stream
 from polytta.views import fineness
 
@@ -79,6 +79,7 @@ def test_scores_weights_and_mixture_are_what_the_formula_says() -> None:
         "images": torch.tensor(64.0, dtype=torch.float64),
         "fine_probs": torch.zeros(3, 19, 2, dtype=torch.float64),
         **{f"fine_{name}": torch.zeros(3, 19, dtype=torch.float64) for name in ("entropy", "agreement", "images")},
+        **turns.begin(3, 2, torch.zeros(1, dtype=torch.float64)),
         "anchor": torch.tensor([0, 1, 0]),
     }
     everybody = tuple((2 * means[0][c] + means[1][c]) / 3 for c in (0, 1))
@@ -181,14 +182,6 @@ def test_batches_of_one_class_are_seen_without_labels_and_those_by_chance_are_no
     assert slowing[1] is not None
     assert (slowing[0] < 0.01).all()
     assert (slowing[1] > 0.9).all()
-
-
-def test_of_single_images_nothing_is_said_about_classes_in_turn() -> None:
-    state: dict[str, Tensor] = evidence.begin(1, 4, GOOD, by_fineness=True)
-    for label in LABELS.sort().values:
-        one = 6.0 * torch.nn.functional.one_hot(label.reshape(1, 1), 4).double()
-        state = evidence.observe(state, one, torch.zeros(1, 1))
-    assert float(evidence.sameness(state)) == 0
 
 
 def test_a_few_images_restart_nobody() -> None:

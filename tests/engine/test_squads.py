@@ -59,7 +59,7 @@ def test_who_is_in_which_squad() -> None:
     assert squads(method=["tent", "source", "tent"], particles=3) == [((0, 2), "tent", True), ((1,), "source", False)]
     assert squads(method=[SAR(0.1), SAR(0.2), SAR(0.1)], particles=3) == [((0, 2), "sar", True), ((1,), "sar", True)]
     mixed = squads(method=["tent", "sar"], axes="product", lr=[0.0, 0.1])
-    assert mixed == [((0, 2), "tent", False), ((1,), "tent", True), ((3,), "sar", True)]
+    assert mixed == [((0,), "tent", False), ((1,), "tent", True), ((2,), "sar", True)]
     two = squads(particles=2, populations=2, lr=[0.0, 0.1, 0.0, 0.1])
     assert two == [((0,), "deyo", False), ((1,), "deyo", True)]
     # Somebody in another population learns.

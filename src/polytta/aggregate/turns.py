@@ -71,7 +71,9 @@ def corrected(log_probs: Tensor, state: State) -> Tensor:
     """(R, B, C) answers, given what classes there are around them."""
     seen, (batch, classes) = state["turn_images"], log_probs.shape[1:]
     mean = torch.lerp(
-        state["turn_mean"], torch.full_like(state["turn_mean"], 1 / classes), (FLAT_IMAGES / (seen + FLAT_IMAGES))[:, None]
+        state["turn_mean"],
+        torch.full_like(state["turn_mean"], 1 / classes),
+        (FLAT_IMAGES / (seen + FLAT_IMAGES))[:, None],
     ).unsqueeze(1)
     kept = _kept(seen, batch).reshape(-1, 1, 1)
     before = kept * state["turn_recent"].unsqueeze(1)

@@ -122,7 +122,7 @@ class FoldedNorm(Replacement):
         eps = self.epsilon
         stored = self.inner.running_mean is not None
         if self.fold.pseudo_images is not None and stored:
-            return self._affine_rows(self._normalize_blended(x), weight, bias)
+            return self._blended(x, weight, bias)
         if not self.batch_statistics:
             mean, var = self.inner.running_mean, self.inner.running_var
             normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]
@@ -147,29 +147,40 @@ class FoldedNorm(Replacement):
                 parts.append(F.batch_norm(rows, None, None, weight[k], shift, training=True, eps=eps))
         return torch.cat(parts)
 
-    def _normalize_blended(self, x: Tensor) -> Tensor:
-        """Every row by its particle's blend of stored statistics and those of its own rows."""
-        fold, eps = self.fold, self.epsilon
+    def _blended(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Every row by its particle's blend of stored statistics and those of its own rows, and the affine."""
         stored_mean, stored_var = self.inner.running_mean, self.inner.running_var
-        assert fold.pseudo_images is not None
-        pseudo = fold.pseudo_images.to(x.dtype)
+        assert isinstance(stored_mean, Tensor)
+        assert isinstance(stored_var, Tensor)
+        assert self.fold.pseudo_images is not None
+        mean, var, images = self._moments(x)
+        pseudo = self.fold.pseudo_images.to(x.dtype).unsqueeze(1)
+        mean = blended(mean, stored_mean.to(x.dtype), images, pseudo)
+        var = blended(var, stored_var.to(x.dtype), images, pseudo)
+        # One pass over the images instead of one to normalize and another to scale.
+        scale = torch.rsqrt(var + self.epsilon) * weight
+        shift = -mean * scale if bias is None else torch.addcmul(bias, mean, scale, value=-1)
+        view, size = [x.shape[0], -1, *[1] * (x.dim() - 2)], x.shape[0]
+        return torch.addcmul(self.fold.rows(shift, size).reshape(view), x, self.fold.rows(scale, size).reshape(view))
+
+    def _moments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(K, C) mean and variance of the particles' counted rows, and (K, 1) how many images these are."""
+        fold, over = self.fold, list(range(2, x.dim()))
+        # Of every row first, which takes one pass over the images; the rest is small.
+        var, mean = torch.var_mean(x, dim=over, correction=0) if over else (torch.zeros_like(x), x)
         if fold.counts is not None:
-            over, shape = [d for d in range(x.dim()) if d != 1], [1, -1, *[1] * (x.dim() - 2)]
-            parts = []
-            for k, rows in enumerate(x.split(fold.row_counts(x.shape[0]))):
-                if rows.shape[0]:
-                    var, mean = torch.var_mean(rows, dim=over, correction=0)
-                    mean = blended(mean, stored_mean, fold.counts[k], pseudo[k])  # type: ignore[arg-type]
-                    var = blended(var, stored_var, fold.counts[k], pseudo[k])  # type: ignore[arg-type]
-                    parts.append((rows - mean.reshape(shape)) * torch.rsqrt(var + eps).reshape(shape))
-            return torch.cat(parts)
+            counts, ones = fold.row_counts(x.shape[0]), torch.ones_like(mean[:, :1])
+            parts = zip(mean.split(counts), var.split(counts), ones.split(counts), strict=True)
+            means, variances = zip(*(_pooled(*part, dim=0) for part in parts), strict=True)
+            images = torch.tensor([max(1, count) for count in fold.counts], dtype=x.dtype, device=x.device)
+            return torch.stack(means), torch.stack(variances), images.unsqueeze(1)
         assert fold.mask is not None
-        grouped, mean, var = _weighted_moments(x, fold.mask)
-        like, channels = [fold.particles, *[1] * (x.dim() + 1)], [1, 1, 1, -1, *[1] * (x.dim() - 2)]
-        images, each = fold.mask.sum(dim=1).clamp(min=1).to(x.dtype).reshape(like), pseudo.reshape(like)
-        mean = blended(mean, stored_mean.to(x.dtype).reshape(channels), images, each)  # type: ignore[operator]
-        var = blended(var, stored_var.to(x.dtype).reshape(channels), images, each)  # type: ignore[operator]
-        return ((grouped - mean) * torch.rsqrt(var + eps)).reshape(x.shape)
+        particles, channels = fold.particles, x.shape[1]
+        each = x.shape[0] // fold.mask.numel()
+        counted = fold.mask.to(x.dtype).repeat_interleave(each, dim=1).unsqueeze(-1)
+        rows, spreads = mean.reshape(particles, -1, channels), var.reshape(particles, -1, channels)
+        mean, var = _pooled(rows, spreads, counted, dim=1)
+        return mean, var, fold.mask.sum(dim=1, keepdim=True).clamp(min=1).to(x.dtype)
 
     def _refuse_single_values(self, x: Tensor) -> None:
         """One value per channel has no variance; only what a filter left over may be that few."""
@@ -179,6 +190,14 @@ class FoldedNorm(Replacement):
                 f"x: got a batch of 1, for which BatchNorm layer {self.name!r} has one value per channel; allowed are "
                 "batches of >= 2, or adapt(..., statistics='source')."
             )
+
+
+def _pooled(means: Tensor, variances: Tensor, counted: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Mean and variance of all values together, of rows of equally many; 0 where none counts."""
+    rows = counted.sum(dim=dim, keepdim=True).clamp(min=1)
+    mean = (means * counted).sum(dim=dim, keepdim=True) / rows
+    var = ((variances + (means - mean).square()) * counted).sum(dim=dim, keepdim=True) / rows
+    return mean.squeeze(dim), var.squeeze(dim)
 
 
 def _normalize_weighted(x: Tensor, mask: Tensor, eps: float) -> Tensor:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 from polytta.errors import ConfigError
 from polytta.methods import Method, resolve_method
@@ -12,6 +12,7 @@ from polytta.optim import OPTIMIZERS, Optimizer, is_one_optimizer, resolve_optim
 from polytta.settings.settings import Settings
 from polytta.views import Lenses, View, resolve_lenses
 
+Row: TypeAlias = tuple[Method, str, Optimizer, Any, View]
 ALLOWED_STATISTICS = ("auto", *get_args(Statistics))
 
 
@@ -63,9 +64,7 @@ def _multiplied(
     optimizers = [settings.optimizer] if is_one_optimizer(settings.optimizer) else list(settings.optimizer)  # type: ignore[arg-type]
     rates = [lr] if lr is None or not isinstance(lr, Sequence) or isinstance(lr, str) else list(lr)
     made = [OPTIMIZERS.make(one) for one in optimizers]
-    rows: list[tuple[Method, str, Optimizer, Any, View]] = list(
-        product(methods, statistics, made, rates, lenses.transforms)
-    )
+    rows = _each_once(list(product(methods, statistics, made, rates, lenses.transforms)))
     if settings.particles is not None and settings.particles != len(rows):
         raise ConfigError(
             f"particles: got {settings.particles} for axes that make {len(rows)}; allowed are {len(rows)} or None."
@@ -80,6 +79,21 @@ def _multiplied(
         tuple(row[2] for row in rows),
         None if lr is None else tuple(row[3] for row in rows),
     )
+
+
+def _each_once(rows: list[Row]) -> list[Row]:
+    """Without those who learn nothing where another looks alike: they are the same by whatever they would learn."""
+    kept: list[Row] = []
+    silent: set[tuple[str, int]] = set()
+    for row in rows:
+        method, statistics, _, rate, lens = row
+        looks = (method.statistics if statistics == "auto" else statistics, id(lens))
+        if rate == 0 and looks in silent:
+            continue
+        if rate == 0:
+            silent.add(looks)
+        kept.append(row)
+    return kept
 
 
 def _methods(settings: Settings) -> tuple[Method, ...]:

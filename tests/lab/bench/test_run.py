@@ -253,3 +253,12 @@ def test_a_classifier_can_be_kept_to_some_classes() -> None:
     network = source_model(tiny_cell()).module
     x = torch.randn(2, 3, 32, 32)
     assert torch.equal(KeptClasses(network, (7, 2))(x), network(x)[:, [7, 2]])
+
+
+def test_a_stream_of_several_corruptions_has_the_accuracy_of_each() -> None:
+    cell = replace(tiny_cell("tent", scenario="mixed", batch_size=8), corruption=("fog", "contrast"))
+    record = run_cell(cell)
+    stream = open_cell_stream(cell)
+    expected = [100 * record.correct[stream.order.domain == number].mean() for number in (0, 1)]
+    assert record.results.per_corruption == pytest.approx(expected)
+    assert run_cell(tiny_cell("tent")).results.per_corruption == ()

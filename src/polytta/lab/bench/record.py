@@ -52,7 +52,7 @@ class CellResults:
         backward_samples: (particle, image) pairs whose loss was differentiated.
         images: length of the stream.
         last_answers: classes predicted for the last few images, for pages that show them.
-        per_corruption: percent on each corruption of a stream of several, in the order of the cell; none in older records.
+        per_corruption: percent on each corruption of a stream of several, as the cell lists them; none in older ones.
     """
 
     accuracy: float
