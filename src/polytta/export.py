@@ -83,7 +83,7 @@ def require_one_population(adapted: "Adapted", what: str) -> None:
 
 def require_lasting(adapted: "Adapted", what: str) -> None:
     """Refuses to make a model of what a method forgets at the next batch."""
-    if adapted.config.method.episodic:
+    if adapted.config.episodic:
         raise ConfigError(f"{what}: got an episodic method; allowed are methods that keep what they have learnt.")
 
 

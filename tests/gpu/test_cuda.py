@@ -53,8 +53,10 @@ JUDGED = [
     (SVGD(bandwidth="median"), torch.float64, 1e-8),
     ("grad", torch.float64, 1e-7),
 ]
+# ROID keeps what is above the mean of a batch, however little.
+IN_DOUBLE = (torch.float64, 1e-7)
 COMBINATIONS = [
-    (("batch", "group", "layer")[place % 3], method, *judged)
+    (("batch", "group", "layer")[place % 3], method, judged[0], *(IN_DOUBLE if method.name == "roid" else judged[1:]))
     for place, (method, judged) in enumerate(itertools.product(METHODS, JUDGED))
 ]
 

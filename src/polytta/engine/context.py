@@ -68,9 +68,9 @@ class BatchContext:
             if self._before_lens:
                 images, unlensed = self.parts.through_lenses(images), images
             self.forward_samples = self.forward_samples + images.shape[1]
-            with torch.set_grad_enabled(self.learns):
-                logits = self.engine.logits(self.theta, images, twice=self._twice, rows=self.rows)
-            found.append(Pass(self.theta, images, logits, None, view, unlensed))
+            with torch.set_grad_enabled(self.learns and self.parts.method.descends):
+                logits, features = self.engine.outputs(self.theta, images, twice=self._twice, rows=self.rows)
+            found.append(Pass(self.theta, images, logits, None, view, unlensed, features))
         return found
 
     def sight(self, state: State) -> Sight:
@@ -136,5 +136,5 @@ class BatchContext:
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int, unlensed: Tensor | None = None) -> Pass:
         self.forward_samples = self.forward_samples + (x.shape[1] if where is None else where.sum(dim=1))
-        logits = self.engine.logits(theta, x, where, twice=self._twice, rows=self.rows)
-        return Pass(theta, x, logits, where, view, unlensed)
+        logits, features = self.engine.outputs(theta, x, where, twice=self._twice, rows=self.rows)
+        return Pass(theta, x, logits, where, view, unlensed, features)

@@ -28,6 +28,7 @@ class Parts:
         lenses: how each particle looks at them.
         divisor: of directions: K for the paper's literal objective, else 1.
         episodic: whether every batch starts from the source model.
+        steps: of learning from a batch.
         populations: G.
         noise_keys: (views, rows) keys of the random numbers.
         source: (P,) source parameters.
@@ -44,6 +45,7 @@ class Parts:
     lenses: Lenses
     divisor: int
     episodic: bool
+    steps: int
     populations: int
     noise_keys: Tensor
     source: Tensor
@@ -72,7 +74,8 @@ class Parts:
             views=config.views,
             lenses=config.lenses.of_particles(numbers),
             divisor=config.particles if config.settings.objective == "literal" else 1,
-            episodic=method.episodic,
+            episodic=config.is_episodic(method),
+            steps=config.settings.steps,
             populations=config.populations,
             noise_keys=keys([owners[row] for row in rows], len(config.views.transforms), source.device),
             source=source,

@@ -151,7 +151,7 @@ class Session:
 
     def predict(self, x: object) -> Tensor:
         """What ``learn`` would answer; no state changes."""
-        if self.config.method.episodic:
+        if self.config.episodic:
             return self._answer(*self._rehearse(x))
         logits = self.particle_logits(x)
         with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
@@ -164,7 +164,7 @@ class Session:
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
-        episode = self._rehearse(x) if self.config.method.episodic else None
+        episode = self._rehearse(x) if self.config.episodic else None
         with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
             batch = screen(self._admitted(x), self._grouped)
             images = batch.good

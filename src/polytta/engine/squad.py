@@ -1,6 +1,6 @@
 """The rows of a population that learn alike, and what one batch does to them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -12,7 +12,7 @@ from polytta.engine.state import PopulationState
 from polytta.guard import accepted, finite_rows_of, usable_direction
 from polytta.optim.pace import paced
 from polytta.particles import Engine
-from polytta.roles import Lesson, Objective, Sight
+from polytta.roles import Lesson, Objective, Pass, Sight
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,45 @@ class Outcome:
     backward: Tensor
     counts: Tensor | None = None
     measures: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Where some rows are on their way through what a batch teaches.
+
+    Attributes:
+        theta: (R, P).
+        slots: the optimizers' buffers.
+        pace: what paces found out.
+        rates: (R,) learning rates or paces.
+        memory: the method's state.
+        losses: (R,) of the last step.
+        resets: (R,) who returned to source; None while nobody was asked.
+        counts: (filters, R) samples left after each filter, over all steps; None while nothing was selected.
+        measures: what the diversifier found out at the last step.
+    """
+
+    theta: Tensor
+    slots: Mapping[str, Tensor]
+    pace: Mapping[str, Tensor]
+    rates: Tensor
+    memory: Mapping[str, Tensor]
+    losses: Tensor
+    resets: Tensor | None = None
+    counts: Tensor | None = None
+    measures: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: PopulationState) -> "Walk":
+        """Before the first step."""
+        return cls(
+            state.theta,
+            state.optimizer,
+            state.pace,
+            state.learning_rates,
+            state.method,
+            state.theta.new_zeros(state.theta.shape[0]),
+        )
 
 
 @dataclass(frozen=True)
@@ -89,19 +128,56 @@ class Squad:
 
     def learn(self, engine: Engine, state: PopulationState, x: Tensor) -> Outcome:
         """Predicts on ``x`` (G, B, ...) and learns from it; ``state`` is theirs."""
-        parts, source = self.parts, self.parts.source
+        parts = self.parts
         start = self._fresh(state) if parts.episodic else state
 
         # Predict.
         context = BatchContext(engine, parts, start.theta, x, state.step, self.rows, learns=self.learns)
         sight = self._sight(context, start)
 
-        # Select, descend, diversify; a method may look at what came out and choose another lesson.
-        lesson = parts.method.learn(context, sight.passes, start.method) if context.learns else Lesson()
-        healthy = torch.ones(context.particles, dtype=torch.bool, device=x.device)
-        losses = start.theta.new_zeros(context.particles)
+        # Select, descend, diversify, move; a method may have more to say of the batch.
+        walk = Walk.of(start)
+        if context.learns:
+            passes: Sequence[Pass] = sight.passes
+            for number in range(parts.steps):
+                if number:
+                    theta = walk.theta.detach().requires_grad_(parts.method.descends)
+                    passes = [context.forward(one, theta=theta, grad=parts.method.descends) for one in sight.passes]
+                walk = self._followed(context, parts.method.learn(context, passes, walk.memory), walk)
+        if parts.episodic:
+            sight = self._sight_after(engine, context, replace(start, theta=walk.theta))
+
+        moved = (walk.theta != start.theta).any(dim=1)
+        return Outcome(
+            sight.logits,
+            sight.answer,
+            walk.theta,
+            walk.slots,
+            walk.pace,
+            walk.memory,
+            walk.losses,
+            moved,
+            torch.zeros_like(moved) if walk.resets is None else walk.resets,
+            context.forward_samples,
+            context.backward_samples,
+            walk.counts,
+            walk.measures,
+        )
+
+    def _followed(self, context: BatchContext, lesson: Lesson, walk: "Walk") -> "Walk":
+        """After a lesson and what follows from it."""
+        while True:
+            walk = self._taken(context, lesson, walk)
+            if lesson.then is None:
+                return walk
+            lesson = lesson.then(walk.theta.detach().requires_grad_())
+
+    def _taken(self, context: BatchContext, lesson: Lesson, walk: "Walk") -> "Walk":
+        """After one step."""
+        parts, engine, source = self.parts, context.engine, self.parts.source
+        healthy = torch.ones(context.particles, dtype=torch.bool, device=walk.theta.device)
+        losses, measures = walk.losses, dict(walk.measures)
         direction: Tensor | None = None
-        measures: dict[str, Tensor] = {}
         while lesson.terms:
             learners = lesson.learners
             theta = lesson.terms[0].passes[0].theta
@@ -136,42 +212,32 @@ class Squad:
             lesson = lesson.look_again(direction)
 
         # Move.
-        theta, slots, pace = start.theta, start.optimizer, state.pace
-        memory: Mapping[str, Tensor] = {**start.method, **lesson.state}
+        theta, slots, pace = walk.theta, walk.slots, walk.pace
+        if lesson.forgets:
+            slots = parts.optimizer.forget(slots, torch.ones_like(healthy))
+        memory: Mapping[str, Tensor] = {**walk.memory, **lesson.state}
         if direction is not None and lesson.terms:
             moves = learners if lesson.moves is None else lesson.moves
-            rates = state.learning_rates
+            rates = walk.rates
             if parts.relative:
                 # Of the objective that the direction descends.
                 own = losses / parts.divisor
                 rates, pace = paced(rates, pace, direction, own, moves & healthy, parts.populations)
             stepped = parts.optimizer.step(theta, direction, slots, rates, source)
             theta, slots = accepted(moves & healthy, (theta, slots), stepped)
+        resets = walk.resets
         if lesson.resets is not None:
             theta = torch.where(lesson.resets.unsqueeze(1), source, theta)
             slots = slots if lesson.keep_momentum else parts.optimizer.forget(slots, lesson.resets)
+            resets = lesson.resets if resets is None else resets | lesson.resets
         if lesson.after_step is not None:
             wanted, changed = lesson.after_step(theta)
             theta, memory = finite_rows_of(wanted, theta), {**memory, **changed}
-        if parts.episodic:
-            sight = self._sight_after(engine, context, replace(start, theta=theta))
-
-        moved = (theta != start.theta).any(dim=1)
-        return Outcome(
-            sight.logits,
-            sight.answer,
-            theta,
-            slots,
-            pace,
-            memory,
-            losses,
-            moved,
-            torch.zeros_like(moved) if lesson.resets is None else lesson.resets,
-            context.forward_samples,
-            context.backward_samples,
-            torch.stack([term.selection.counts for term in lesson.terms]).sum(dim=0) if lesson.terms else None,
-            measures,
-        )
+        counts = walk.counts
+        if lesson.terms:
+            counts = torch.stack([term.selection.counts for term in lesson.terms]).sum(dim=0)
+            counts = counts if walk.counts is None else walk.counts + counts
+        return Walk(theta, slots, pace, walk.rates, memory, losses, resets, counts, measures)
 
     def _sight(self, context: BatchContext, state: PopulationState) -> Sight:
         """What they see of the batch; those that never learn have no history to look at it by."""

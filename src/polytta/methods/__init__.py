@@ -5,7 +5,9 @@ from typing import Any
 from polytta.errors import ConfigError
 from polytta.methods.base import Method as Method
 from polytta.methods.base import require_methods_of_today
+from polytta.methods.clipartt import CLIPArTT as CLIPArTT
 from polytta.methods.deyo import DeYO as DeYO
+from polytta.methods.difftpt import DiffTPT as DiffTPT
 from polytta.methods.eata import EATA as EATA
 from polytta.methods.fisher import estimate_fisher as estimate_fisher
 from polytta.methods.memo import MEMO as MEMO
@@ -14,7 +16,11 @@ from polytta.methods.rdumb import RDumb as RDumb
 from polytta.methods.roid import ROID as ROID
 from polytta.methods.sar import SAR as SAR
 from polytta.methods.source import Source as Source
+from polytta.methods.tda import TDA as TDA
 from polytta.methods.tent import Tent as Tent
+from polytta.methods.tpt import TPT as TPT
+from polytta.methods.watt import WATTP as WATTP
+from polytta.methods.watt import WATTS as WATTS
 from polytta.roles import Context as Context
 from polytta.roles import Lesson as Lesson
 from polytta.roles import Pass as Pass
@@ -27,7 +33,11 @@ from polytta.roles import entropy as entropy
 from polytta.roles import masked_mean as masked_mean
 from polytta.roles.registry import Registry
 
-METHODS = Registry("method", Method, (Source, Norm, Tent, EATA, SAR, DeYO, MEMO, ROID, RDumb))
+METHODS = Registry(
+    "method",
+    Method,
+    (Source, Norm, Tent, EATA, SAR, DeYO, MEMO, ROID, RDumb, WATTS, WATTP, CLIPArTT, TPT, DiffTPT, TDA),
+)
 register_method = METHODS.register
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {

@@ -24,6 +24,8 @@ class Method(ABC):
     """Names of the successive filters, for reports."""
     adapts: ClassVar[bool] = True
     """False for methods that only predict."""
+    descends: ClassVar[bool] = True
+    """False for methods that learn without moving parameters of the network: they remember, or learn something else."""
     statistics: ClassVar[str] = "batch"
     """What BatchNorm layers use unless the user says otherwise."""
     single_image_lr_factor: ClassVar[float] = 1.0

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from polytta.network.copies import share_structure
+from polytta.network.features import tell_features
 from polytta.network.layout import Layout
 from polytta.network.norms import is_batch_norm
 from polytta.network.statistics import PSEUDO_IMAGES, Statistics
@@ -62,6 +63,7 @@ class Engine(ABC):
         self.convolutional = is_convolutional(self.network)
         self.enters_channels_last = self.convolutional
         self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
+        self.width = findings.num_classes + tell_features(self.network)
         prepare(self.network, precision)
         self.statistics: tuple[Statistics, ...] = (statistics,) if isinstance(statistics, str) else tuple(statistics)
         kinds = set(self.statistics)
@@ -112,7 +114,19 @@ class Engine(ABC):
         twice: bool = False,
         rows: Tensor | None = None,
     ) -> Tensor:
-        """Class logits of every particle.
+        """Class logits (K, B, C) of every particle, in float32 or better; the arguments are those of ``outputs``."""
+        return self.outputs(theta, x, where, twice=twice, rows=rows)[0]
+
+    def outputs(
+        self,
+        theta: Tensor,
+        x: Tensor,
+        where: Tensor | None = None,
+        *,
+        twice: bool = False,
+        rows: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the network says to every particle.
 
         Args:
             theta: (K, P) parameters.
@@ -123,12 +137,17 @@ class Engine(ABC):
             rows: (K,) which rows of the population these are; None means all of them.
 
         Returns:
-            (K, B, C) logits in float32 or better.
+            (K, B, C) logits in float32 or better, and (K, B, D) features of networks that tell them, else None.
         """
         if self.at_once is None or self.at_once >= theta.shape[0] or twice:
-            return finite_rows(self._pass(theta, x, where, rows, twice=twice))
-        every = torch.arange(theta.shape[0], device=theta.device) if rows is None else rows
-        return finite_rows(sliced(self._pass, theta, x, where, every, self.at_once))
+            found = finite_rows(self._pass(theta, x, where, rows, twice=twice))
+        else:
+            every = torch.arange(theta.shape[0], device=theta.device) if rows is None else rows
+            found = finite_rows(sliced(self._pass, theta, x, where, every, self.at_once))
+        if self.width == self.findings.num_classes:
+            return found, None
+        logits, features = found.split([self.findings.num_classes, self.width - self.findings.num_classes], dim=-1)
+        return logits, features
 
     def _pass(
         self, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor | None, *, twice: bool = False
@@ -163,7 +182,7 @@ class Engine(ABC):
 
     def _checked_output(self, out: Any, batch: int) -> Tensor:
         """A network was looked at with batches of two and three, and may say something else of others."""
-        if getattr(out, "shape", None) != (batch, self.findings.num_classes):
+        if getattr(out, "shape", None) != (batch, self.width):
             return check_output(out, batch)
         logits: Tensor = out
         return logits

@@ -60,7 +60,7 @@ class FoldedEngine(Engine):
             return out.unflatten(0, (particles, batch))
         counts = tuple(where.sum(dim=1).tolist())
         if sum(counts) == 0:
-            return theta.new_zeros(particles, batch, self.findings.num_classes)
+            return theta.new_zeros(particles, batch, self.width)
         unequal = None if len(set(counts)) == 1 and pseudo is None else counts
         with self.a_pass(theta, partial=True, counts=unequal, twice=twice, pseudo_images=pseudo):
             kept = self._forward(x[where])

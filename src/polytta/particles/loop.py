@@ -29,7 +29,7 @@ class LoopEngine(Engine):
             if where is None:
                 found.append(self._one(theta[k], x[k], kind))
                 continue
-            full = theta.new_zeros(x.shape[1], self.findings.num_classes)
+            full = theta.new_zeros(x.shape[1], self.width)
             if bool(where[k].any()):
                 kept = self._one(theta[k], x[k][where[k]], kind, may_be_alone=True)
                 full = full.to(kept.dtype).index_put((where[k],), kept)

@@ -58,6 +58,8 @@ class Lesson:
         keep_momentum: whether a reset particle's optimizer state survives.
         look_again: given the direction (K, P) of this lesson, another to learn in its place (SAR's second pass).
         after_step: given the parameters (K, P) after the step, those to keep and the state (teachers, averages).
+        then: given the parameters (K, P) after all this, what to learn next from the same batch; None ends the lesson.
+        forgets: whether the optimizers start anew before this step.
     """
 
     terms: Sequence[Term] = ()
@@ -68,6 +70,8 @@ class Lesson:
     keep_momentum: bool = False
     look_again: Callable[[Tensor], "Lesson"] | None = None
     after_step: Callable[[Tensor], tuple[Tensor, State]] | None = None
+    then: Callable[[Tensor], "Lesson"] | None = None
+    forgets: bool = False
 
     @property
     def learners(self) -> Tensor:

@@ -19,6 +19,7 @@ class Pass:
         view: which view of the batch this is.
         unlensed: (K, B, ...) the images before each particle's lens, of which ``x`` is a differentiable function, where
             input gradients are wanted and lenses differ; else None.
+        features: (K, B, D) what the logits are made of, where the network tells it (``polytta.clip`` does); else None.
     """
 
     theta: Tensor
@@ -27,6 +28,7 @@ class Pass:
     where: Tensor | None = None
     view: int = 0
     unlensed: Tensor | None = None
+    features: Tensor | None = None
 
     @property
     def images(self) -> Tensor:

@@ -67,6 +67,15 @@ class Config:
         """The base method; the first of several."""
         return self.methods[0]
 
+    def is_episodic(self, method: Method) -> bool:
+        """Whether those who learn by it start every batch from the source model, and answer after learning from it."""
+        return method.episodic or (self.settings.episodic and method.adapts)
+
+    @property
+    def episodic(self) -> bool:
+        """The same of the one method that a population has if any of its methods is."""
+        return self.is_episodic(self.method)
+
     @property
     def filters(self) -> tuple[str, ...]:
         """Names of what the methods select samples by."""

@@ -78,7 +78,7 @@ def require_together(settings: Settings, made: Particles) -> None:
     """Raises ConfigError for particles that cannot be in one population."""
     different = len({(type(method), repr(method)) for method in made.methods}) > 1
     names = list(dict.fromkeys(method.name for method in made.methods)) if different else []
-    if different and any(method.episodic for method in made.methods):
+    if different and (settings.episodic or any(method.episodic for method in made.methods)):
         raise ConfigError(f"method: got {names}, an episodic one among them; allowed are several that go on learning.")
     if different and resolve_diversity(settings.diversity).name != "none":
         raise ConfigError(
@@ -103,9 +103,12 @@ def check(settings: Settings) -> None:
         ("particles_at_once", 1),
         ("num_classes", 2),
         ("batch_size", 1),
+        ("steps", 1),
     ):
         if getattr(settings, name) is not None:
             whole_number(name, getattr(settings, name), least)
+    if not isinstance(settings.episodic, bool):
+        raise ConfigError(f"episodic: got {settings.episodic!r}; allowed are True and False.")
     if not _is_number(settings.lr_spread) or not (settings.lr_span is None or _is_number(settings.lr_span)):
         raise ConfigError(f"lr_spread, lr_span: got {settings.lr_spread!r}, {settings.lr_span!r}; allowed are numbers.")
     if not isinstance(settings.shared_noise, bool):

@@ -74,6 +74,10 @@ class Settings:
     statistics: str | Sequence[str] = "auto"
     """What BatchNorm layers use: "batch", "source", "blend" (``polytta.network.statistics``), or "auto" for the
     method's own choice; or one per particle."""
+    steps: int = 1
+    """Steps of learning from each batch."""
+    episodic: bool = False
+    """Start every batch from the source model, and answer after learning from it; some methods do so anyway."""
     objective: Literal["scaled", "literal"] = "scaled"
     """"scaled" (each particle's own loss at full weight), or "literal" for the paper's factor 1/K."""
     seed: int | Sequence[int] = 0

@@ -1,0 +1,144 @@
+"""A text encoder of whatever library: sentences to features, and prompts whose first words are vectors to learn."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polytta.errors import InputError, ModelError
+
+Tokenizer = Callable[..., Any]
+
+
+class TextEncoder:
+    """Sentences to unit features. It is shared by all copies of a network, and none of its weights is ever adapted.
+
+    Args:
+        module: what holds the encoder's weights.
+        encode: token numbers (N, L) to features (N, D).
+        tokenizer: a list of sentences to token numbers (N, L), as a tensor or under ``input_ids``.
+    """
+
+    def __init__(self, module: nn.Module, encode: Callable[[Tensor], Any], tokenizer: Tokenizer) -> None:
+        self.module, self._encode, self._tokenizer = module, encode, tokenizer
+        self._embedding: nn.Module | None = None
+        self._known: dict[str, Tensor] = {}
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "TextEncoder":
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return next(self.module.parameters()).device
+
+    def tokens(self, sentences: Sequence[str]) -> Tensor:
+        """(N, L) token numbers; InputError for what the tokenizer does not take, or has cut short."""
+        try:
+            found = self._tokenizer(list(sentences))
+        except Exception as error:
+            raise InputError(
+                f"tokenizer: got {type(error).__name__} ({error}) for {sentences[0]!r}; allowed is a callable from a "
+                "list of sentences to token numbers."
+            ) from error
+        if not isinstance(found, Tensor) and hasattr(found, "keys") and "input_ids" in found:
+            found = found["input_ids"]
+        tokens = torch.as_tensor(found) if isinstance(found, Tensor | list) else None
+        if tokens is None or tokens.dim() != 2 or tokens.shape[0] != len(sentences) or tokens.is_floating_point():
+            got = tuple(tokens.shape) if tokens is not None else type(found).__name__
+            raise InputError(
+                f"tokenizer: got {got} for {len(sentences)} sentences; allowed are (N, L) whole numbers, or a "
+                "dictionary with these as 'input_ids'."
+            )
+        self._require_whole(sentences, tokens)
+        return tokens.to(self.device)
+
+    def features(self, sentences: Sequence[str]) -> Tensor:
+        """(N, D) unit features; every sentence is encoded once."""
+        missing = list(dict.fromkeys(one for one in sentences if one not in self._known))
+        for start in range(0, len(missing), 256):
+            part = missing[start : start + 256]
+            with torch.no_grad(), torch.inference_mode(False):
+                found = self.encoded(self.tokens(part))
+            self._known.update(zip(part, found, strict=True))
+        return torch.stack([self._known[one] for one in sentences])
+
+    def of_classes(self, classes: Sequence[str], templates: Sequence[str]) -> Tensor:
+        """(templates, C, D) unit features of class names in sentences."""
+        return torch.stack([self.features([one.replace("{}", name) for name in classes]) for one in templates])
+
+    def encoded(self, tokens: Tensor) -> Tensor:
+        """(N, D) unit features of (N, L) tokens."""
+        return F.normalize(pooled(self._encode(tokens)), dim=-1)
+
+    def embedded(self, tokens: Tensor) -> Tensor:
+        """(N, L, W) what the encoder makes of token numbers first."""
+        found: Tensor = self._embedding_layer(tokens)(tokens)
+        return found.detach()
+
+    def of_embedded(self, embedded: Tensor, tokens: Tensor) -> Tensor:
+        """(N, D) unit features of (N, L, W) embeddings in place of those of ``tokens``, which say where texts end."""
+        handle = self._embedding_layer(tokens).register_forward_hook(lambda *_: embedded)
+        try:
+            return self.encoded(tokens)
+        finally:
+            handle.remove()
+
+    def _embedding_layer(self, tokens: Tensor) -> nn.Module:
+        """The layer that is given the token numbers."""
+        if self._embedding is None:
+            found: list[nn.Module] = []
+
+            def note(layer: nn.Module, inputs: tuple[Any, ...], _: object) -> None:
+                given = inputs[0] if inputs else None
+                if isinstance(given, Tensor) and given.shape == tokens.shape and bool((given == tokens).all()):
+                    found.append(layer)
+
+            layers = [layer for layer in self.module.modules() if isinstance(layer, nn.Embedding)]
+            handles = [layer.register_forward_hook(note) for layer in layers]
+            try:
+                with torch.no_grad():
+                    self._encode(tokens)
+            finally:
+                for handle in handles:
+                    handle.remove()
+            if len(found) != 1:
+                raise ModelError(
+                    f"model: got a text encoder with {len(found)} embedding layers for its tokens; allowed is one, for "
+                    "prompts that are learnt."
+                )
+            self._embedding = found[0]
+        return self._embedding
+
+    def _require_whole(self, sentences: Sequence[str], tokens: Tensor) -> None:
+        """Tokenizers cut what is too long, some without a word."""
+        count = getattr(self._tokenizer, "encode", None)
+        longest = max(sentences, key=len)
+        if not callable(count):
+            return
+        try:
+            needed = len(count(longest))
+        except Exception:
+            return
+        # Some count the marks of beginning and end, some leave them to the caller.
+        marks = 0 if hasattr(self._tokenizer, "model_max_length") else 2
+        if needed + marks > tokens.shape[1]:
+            raise InputError(
+                f"classes, templates: got {longest!r}, which takes {needed + marks} tokens; allowed are "
+                f"{tokens.shape[1]}, as the text encoder has."
+            )
+
+
+def pooled(output: Any) -> Tensor:
+    """(N, D) features from what an encoder returns: a tensor, or an object that holds it."""
+    for name in ("pooler_output", "text_embeds", "image_embeds"):
+        if not isinstance(output, Tensor) and isinstance(getattr(output, name, None), Tensor):
+            output = getattr(output, name)
+    if isinstance(output, tuple) and output and isinstance(output[0], Tensor):
+        output = output[0]
+    if not isinstance(output, Tensor) or output.dim() != 2:
+        got = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise ModelError(f"model: got {got} from an encoder; allowed are (N, D) features.")
+    return output

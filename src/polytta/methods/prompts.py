@@ -1,0 +1,59 @@
+"""Prompts whose first words are vectors: the text side of TPT."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """A prompt per class that begins alike.
+
+    Attributes:
+        tokens: (C, L) of "CONTEXT NAME." for every class.
+        embedded: (C, L, W) what the text encoder makes of them first.
+        place: of the first word of the context.
+        words: how many the context has.
+        encoder: the text encoder.
+    """
+
+    tokens: Tensor
+    embedded: Tensor
+    place: int
+    words: int
+    encoder: Any
+
+    @classmethod
+    def of(cls, network: Any, context: str) -> "Prompts":
+        """For the classes of a network."""
+        encoder, names = network.text, network.classes
+        tokens = encoder.tokens([f"{context} {name}." for name in names])
+        alone = encoder.tokens([context, f"{context} {names[0]}.", *(f"{name}." for name in names)])
+        place = _shared(alone[2:]) if len({name.split()[0] for name in names}) > 1 else 1
+        words = _shared(alone[:2]) - place
+        return cls(tokens, encoder.embedded(tokens), place, words, encoder)
+
+    @property
+    def first(self) -> Tensor:
+        """(n, W) the vectors of the context as it was given."""
+        return self.embedded[0, self.place : self.place + self.words]
+
+    def features(self, vectors: Tensor) -> Tensor:
+        """(N, C, D) unit text features with the context's vectors (N, n, W) in place of its words."""
+        count, classes = vectors.shape[0], self.tokens.shape[0]
+        before, after = self.embedded[:, : self.place], self.embedded[:, self.place + self.words :]
+        parts = [
+            before.expand(count, *before.shape),
+            vectors.to(before.dtype).unsqueeze(1).expand(-1, classes, -1, -1),
+            after.expand(count, *after.shape),
+        ]
+        whole = torch.cat(parts, dim=2).flatten(0, 1)
+        return self.encoder.of_embedded(whole, self.tokens.repeat(count, 1)).unflatten(0, (count, classes))
+
+
+def _shared(tokens: Tensor) -> int:
+    """How many tokens all rows begin with."""
+    alike = (tokens == tokens[:1]).all(dim=0).tolist()
+    return alike.index(False) if False in alike else len(alike)
