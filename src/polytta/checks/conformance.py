@@ -16,7 +16,7 @@ from polytta.adapter import Adapted
 from polytta.checks.networks import CLASSES, small_model, small_stream
 from polytta.diversity import KL, Diversifier
 from polytta.errors import PolyttaWarning
-from polytta.methods import SAR, DeYO, Method, Tent
+from polytta.methods import SAR, DeYO, Method, Tent, resolve_method
 from polytta.optim import is_one_optimizer
 from polytta.particles import PLAIN_ENGINES
 
@@ -128,7 +128,7 @@ def particles_spread(case: Case) -> None:
     """With the default symmetry breaking, particles that moved are different."""
     adapted = case.make()
     case.run(adapted)
-    if adapted.config.particles > 1 and adapted.config.method.adapts:
+    if adapted.config.particles > 1 and _moves(adapted):
         assert min(adapted.totals.stepped) > 0, "the check's stream made some particle never move; nothing was tested"
         assert adapted.last is not None
         assert adapted.last.pairwise_distance > 0, "particles are identical after several updates"
@@ -236,7 +236,7 @@ def diversity_reaches_the_method(case: Case) -> None:
     if case.arguments.get("particles") == 1 or "diversity" in case.arguments:
         return
     plain, pushed = case.make(), case.make(diversity=KL(weight=100.0))
-    if not plain.config.method.adapts:
+    if not _moves(plain):
         return
     for adapted in (plain, pushed):
         case.run(adapted)
@@ -265,9 +265,13 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
+def _moves(adapted: Adapted) -> bool:
+    return adapted.config.method.adapts and adapted.config.method.descends
+
+
 def check_method(method: str | Method, **arguments: Any) -> None:
-    """Runs every check on a method, over convolutional and transformer models, with 1 and 3 particles."""
-    for model in ("batch", "group", "layer"):
+    """Runs every check on a method, with 1 and 3 particles, over models of every kind that it can adapt."""
+    for model in ("clip",) if resolve_method(method).needs_text else ("batch", "group", "layer"):
         for particles in (1, 3):
             case = Case(model, arguments={"method": method, "particles": particles, **arguments})
             for check in CHECKS:

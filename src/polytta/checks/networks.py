@@ -1,7 +1,11 @@
 """Small untrained classifiers and streams that every check runs on, one per way of normalizing."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+
+from polytta.clip import zero_shot
 
 CLASSES = 5
 SIDE = 8
@@ -60,11 +64,58 @@ class SmallTransformer(nn.Module):
         return self.head(tokens.mean(dim=0 if self.token_first else 1))
 
 
+class SmallClip(nn.Module):
+    """Two encoders into one space of twelve dimensions; the one of text reads words by their letters."""
+
+    def __init__(self, *, width: int = 16, size: int = 12) -> None:
+        super().__init__()
+        self.visual = SmallTransformer(width=width)
+        self.visual.head = nn.Linear(width, size)
+        self.words, self.text_norm = nn.Embedding(WORDS, width), nn.LayerNorm(width)
+        self.text_projection = nn.Linear(width, size)
+        self.logit_scale = nn.Parameter(torch.tensor(3.0))
+
+    def encode_image(self, x: Tensor) -> Tensor:
+        """(B, 3, H, W) to (B, 12)."""
+        return self.visual(x)
+
+    def encode_text(self, tokens: Tensor) -> Tensor:
+        """(N, L) to (N, 12)."""
+        places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device).unsqueeze(1) * (tokens > 0).unsqueeze(2)
+        return self.text_projection(self.text_norm(self.words(tokens)).mul(places).tanh().sum(dim=1))
+
+
+WORDS = 97
+LENGTH = 16
+
+
+def tokens_of(sentences: Sequence[str]) -> Tensor:
+    """(N, 16) numbers of words, zeros after the last."""
+    words = [one.replace(".", " .").split() for one in sentences]
+    rows = [[1, *(2 + sum(map(ord, word)) % (WORDS - 2) for word in own)] for own in words]
+    return torch.tensor([row + [0] * (LENGTH - len(row)) for row in rows])
+
+
+def small_clip(*, seed: int = 0, dtype: torch.dtype = torch.float64) -> nn.Module:
+    """A small zero-shot classifier with random weights, over five classes and three templates."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = SmallClip().to(dtype).eval()
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if "norm" in name:
+                    parameter.add_(0.2 * torch.randn_like(parameter))
+    classes = ("cat", "dog", "sailing ship", "truck", "frog")
+    return zero_shot(model, tokens_of, classes, ("a photo of a {}", "art of the {}.", "a small {}."))
+
+
 KINDS = ("batch", "group", "instance", "layer", "layer-token-first", "rms")
 
 
 def small_model(kind: str, *, seed: int = 0, dtype: torch.dtype = torch.float64, confidence: float = 12.0) -> nn.Module:
     """A small classifier with random weights, a head scaled so that about half of the samples count as confident."""
+    if kind == "clip":
+        return small_clip(seed=seed, dtype=dtype)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: nn.Module

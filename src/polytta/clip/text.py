@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from polytta.errors import InputError, ModelError
 
 Tokenizer = Callable[..., Any]
+_AT_ONCE = 16
 
 
 class TextEncoder:
@@ -58,11 +59,13 @@ class TextEncoder:
     def features(self, sentences: Sequence[str]) -> Tensor:
         """(N, D) unit features; every sentence is encoded once."""
         missing = list(dict.fromkeys(one for one in sentences if one not in self._known))
-        for start in range(0, len(missing), 256):
-            part = missing[start : start + 256]
+        for start in range(0, len(missing), _AT_ONCE):
+            part = missing[start : start + _AT_ONCE]
+            # Always as many, so that what a sentence becomes does not depend, in its last digit, on who was with it.
+            filled = part + part[-1:] * (_AT_ONCE - len(part))
             with torch.no_grad(), torch.inference_mode(False):
-                found = self.encoded(self.tokens(part))
-            self._known.update(zip(part, found, strict=True))
+                found = self.encoded(self.tokens(filled))
+            self._known.update(zip(part, found[: len(part)], strict=True))
         return torch.stack([self._known[one] for one in sentences])
 
     def of_classes(self, classes: Sequence[str], templates: Sequence[str]) -> Tensor:

@@ -1,5 +1,6 @@
 """Finds the two encoders of a CLIP-like model: of open_clip, of transformers, or any object that has both."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -44,8 +45,8 @@ class ImageEncoder(nn.Module):
         return pooled(getattr(self.model, self.call)(x))
 
 
-def take_apart(model: Any, tokenizer: Tokenizer) -> Towers:
-    """The encoders of a model; ModelError in a sentence when one is missing."""
+def take_apart(model: Any, tokenizer: Tokenizer, sentence: str) -> Towers:
+    """The encoders of a model, found by letting it read a sentence; ModelError in a sentence when one is missing."""
     names = (("encode_image", "encode_text"), ("get_image_features", "get_text_features"))
     found = [pair for pair in names if all(callable(getattr(model, name, None)) for name in pair)]
     if not isinstance(model, nn.Module) or not found:
@@ -55,30 +56,33 @@ def take_apart(model: Any, tokenizer: Tokenizer) -> Towers:
             "any torch module with encode_image and encode_text."
         )
     image, text = found[0]
+    reader, looker = share_structure(model), share_structure(model)
+    encoder = TextEncoder(reader, getattr(reader, text), tokenizer)
+    reads = _called(reader, lambda: encoder.encoded(encoder.tokens([sentence])))
+    for name in list(model._modules):
+        # What reads is not needed to look, nor what does not to read.
+        (looker if name in reads else reader)._modules[name] = None
     scale, bias = getattr(model, "logit_scale", None), getattr(model, "logit_bias", None)
-    device = next(model.parameters()).device
-    whole = share_structure(model)
-    encoder = TextEncoder(_without(whole, image), getattr(whole, text), tokenizer)
     return Towers(
-        ImageEncoder(_without(share_structure(model), text), image),
+        ImageEncoder(looker, image),
         encoder,
-        torch.tensor(USUAL_SCALE, device=device) if scale is None else scale.detach().clone().squeeze(),
+        torch.tensor(USUAL_SCALE) if scale is None else scale.detach().clone().squeeze(),
         None if bias is None else bias.detach().clone().squeeze(),
     )
 
 
-_OF_IMAGES = ("visual", "vision_model", "visual_projection", "vision", "image_encoder")
-_OF_TEXT = (
-    *("transformer", "token_embedding", "positional_embedding", "ln_final", "text_projection", "text"),
-    *("text_model", "text_encoder", "text_blocks", "attn_mask"),
-)
-
-
-def _without(model: nn.Module, call: str) -> nn.Module:
-    """A shared copy that lost what only the encoder of that name needs, as far as libraries call it alike."""
-    for name in _OF_IMAGES if "image" in call else _OF_TEXT:
-        if name in model._modules:
-            model._modules[name] = None
-        elif name in model._parameters:
-            model._parameters[name] = None
-    return model
+def _called(model: nn.Module, run: Callable[[], object]) -> set[str]:
+    """Which of a module's own parts, or parts of these, are called."""
+    seen: set[str] = set()
+    handles = [
+        module.register_forward_hook(lambda *_, name=name: seen.add(name.partition(".")[0]))
+        for name, module in model.named_modules()
+        if name
+    ]
+    try:
+        with torch.no_grad():
+            run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seen

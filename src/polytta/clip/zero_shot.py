@@ -96,7 +96,7 @@ def zero_shot(
     if not callable(tokenizer):
         raise InputError(f"tokenizer: got {type(tokenizer).__name__}; allowed is a callable from sentences to tokens.")
     names, sentences = resolve_classes(classes), resolve_templates(templates)
-    towers = take_apart(model, tokenizer)
+    towers = take_apart(model, tokenizer, sentences[0].replace("{}", names[0]))
     told = None if answers is None else resolve_templates(answers)
     made = ZeroShot(towers.image, towers.text, names, sentences, towers.logit_scale, towers.logit_bias, told)
     return made.eval()

@@ -15,6 +15,7 @@ from polytta.engine.step import Step, StepResult, detail_of
 from polytta.engine.stream_start import StreamStart
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
+from polytta.methods.text_targets import require_text
 from polytta.network.copies import share_structure
 from polytta.network.layout import Layout
 from polytta.optim import PopulationOptimizer, pace
@@ -44,6 +45,8 @@ class Session:
         self.config = config
         self.populations, self.particles = config.populations, config.particles
         self._grouped = config.settings.populations is not None
+        for method in config.methods:
+            require_text(model, method)
         self.network = share_structure(model)
         self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
         self.findings: Findings | None = None

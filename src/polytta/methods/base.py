@@ -26,6 +26,8 @@ class Method(ABC):
     """False for methods that only predict."""
     descends: ClassVar[bool] = True
     """False for methods that learn without moving parameters of the network: they remember, or learn something else."""
+    needs_text: ClassVar[bool] = False
+    """Whether it compares images with text, and so needs a network that ``polytta.clip`` made."""
     statistics: ClassVar[str] = "batch"
     """What BatchNorm layers use unless the user says otherwise."""
     single_image_lr_factor: ClassVar[float] = 1.0

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from polytta.errors import ConfigError
 from polytta.methods.base import Method
-from polytta.methods.text_targets import Target, alike, features_of, require_text
+from polytta.methods.text_targets import Target, alike, features_of
 from polytta.roles import Context, Lesson, Pass, Selection, Start, State, Term
 from polytta.roles.lesson import SampleLosses
 
@@ -40,6 +40,7 @@ class CLIPArTT(Method):
 
     name: ClassVar[str] = "clipartt"
     filters: ClassVar[tuple[str, ...]] = ("all",)
+    needs_text: ClassVar[bool] = True
     statistics: ClassVar[str] = "source"
 
     @property
@@ -60,8 +61,7 @@ class CLIPArTT(Method):
             )
 
     def init(self, start: Start) -> State:
-        """Nothing to remember."""
-        require_text(start, self.name)
+        """Nothing to remember; as many classes as it names there must be."""
         network: Any = start.network
         if self.classes > len(network.classes):
             raise ConfigError(

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from polytta.errors import ConfigError
 from polytta.methods.base import Method
-from polytta.methods.text_targets import features_of, require_text
+from polytta.methods.text_targets import features_of
 from polytta.methods.tpt import ViewsOf
 from polytta.roles import Context, Lesson, Pass, Sight, Start, State, entropy
 
@@ -63,6 +63,7 @@ class TDA(Method):
 
     name: ClassVar[str] = "tda"
     descends: ClassVar[bool] = False
+    needs_text: ClassVar[bool] = True
     statistics: ClassVar[str] = "source"
 
     def validate(self) -> None:
@@ -78,7 +79,6 @@ class TDA(Method):
 
     def init(self, start: Start) -> State:
         """Empty caches."""
-        require_text(start, self.name)
         network: Any = start.network
         rows, classes, size = start.particles, start.num_classes, network.feature_size
         state = {}

@@ -9,21 +9,22 @@ and gradients flow through it, as in the public code of both.
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from polytta.errors import ModelError
-from polytta.roles import Pass, Start
+from polytta.methods.base import Method
+from polytta.roles import Pass
 
 TEMPERATURE = 0.01
 Target = Literal["both", "images", "text", "identity"]
 
 
-def require_text(start: Start, method: str) -> None:
-    """Refuses a network that knows no text."""
-    if not hasattr(start.network, "text_features") or not hasattr(start.network, "text"):
+def require_text(network: nn.Module, method: Method) -> None:
+    """Refuses a network that knows no text for a method that needs it."""
+    if method.needs_text and not (hasattr(network, "text_features") and hasattr(network, "text")):
         raise ModelError(
-            f"model: got {type(start.network).__name__} for method {method!r}, which compares images with text; "
-            "allowed is what polytta.clip.zero_shot makes."
+            f"model: got {type(network).__name__} for method {method.name!r}, which compares images with text; allowed "
+            "is what polytta.clip.zero_shot makes."
         )
 
 

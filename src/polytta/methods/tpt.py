@@ -20,8 +20,8 @@ from torch.nn.functional import affine_grid, grid_sample
 from polytta.errors import ConfigError
 from polytta.methods.base import Method
 from polytta.methods.prompts import Prompts
-from polytta.methods.text_targets import features_of, require_text
-from polytta.roles import Context, Lesson, Noise, Pass, Sight, Start, State, entropy
+from polytta.methods.text_targets import features_of
+from polytta.roles import Context, Lesson, Noise, Pass, Sight, State, entropy
 
 ViewsOf = Callable[[Tensor, Noise], Sequence[Tensor]]
 """Images (K, B, ...) and random numbers to views of them (K, B, ...), the images themselves not among them."""
@@ -49,6 +49,7 @@ class TPT(Method):
 
     name: ClassVar[str] = "tpt"
     descends: ClassVar[bool] = False
+    needs_text: ClassVar[bool] = True
     statistics: ClassVar[str] = "source"
 
     def validate(self) -> None:
@@ -64,11 +65,6 @@ class TPT(Method):
             )
         if not isinstance(self.context, str) or not self.context.strip():
             raise ConfigError(f"method: got {self.name}(context={self.context!r}); allowed are one word or more.")
-
-    def init(self, start: Start) -> State:
-        """Nothing to remember."""
-        require_text(start, self.name)
-        return {}
 
     def look(self, context: Context, passes: Sequence[Pass], logits: Tensor, state: State) -> Sight:
         """The answer with the prompts of this batch's images."""

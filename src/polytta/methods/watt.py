@@ -19,8 +19,8 @@ from torch import Tensor
 
 from polytta.errors import ConfigError
 from polytta.methods.base import Method
-from polytta.methods.text_targets import alike, features_of, require_text
-from polytta.roles import Context, Lesson, Pass, Selection, Start, State, Term
+from polytta.methods.text_targets import alike, features_of
+from polytta.roles import Context, Lesson, Pass, Selection, State, Term
 from polytta.roles.lesson import SampleLosses
 
 
@@ -41,6 +41,7 @@ class WATT(Method):
     form: Literal["episodic", "online"] = "episodic"
 
     filters: ClassVar[tuple[str, ...]] = ("all",)
+    needs_text: ClassVar[bool] = True
     statistics: ClassVar[str] = "source"
     parallel: ClassVar[bool] = False
 
@@ -60,11 +61,6 @@ class WATT(Method):
                 f"method: got {self.name}(order={self.order!r}, form={self.form!r}); allowed are order 'same' or 'own' "
                 "and form 'episodic' or 'online'."
             )
-
-    def init(self, start: Start) -> State:
-        """Nothing to remember."""
-        require_text(start, self.name)
-        return {}
 
     def learn(self, context: Context, passes: Sequence[Pass], state: State) -> Lesson:
         """The first of rounds x templates x steps."""

@@ -1,0 +1,51 @@
+"""Methods that compare images with text pass the shipped checks, on a small zero-shot classifier."""
+
+from collections.abc import Sequence
+
+import pytest
+from torch import Tensor
+
+from polytta.checks import CHECKS, Case
+from polytta.checks.conformance import Check
+from polytta.methods import TDA, TPT, WATTP, WATTS, CLIPArTT, DeYO, DiffTPT, Method, Tent
+from polytta.methods.tpt import crop
+from polytta.roles.noise import Noise
+
+
+def generator(x: Tensor, noise: Noise) -> Sequence[Tensor]:
+    return [x.flip(-1), crop(x, noise)]
+
+
+METHODS: list[Method] = [
+    WATTS(steps=1, rounds=2),
+    WATTS(steps=1, rounds=1, order="own", form="online"),
+    WATTP(steps=1, rounds=2),
+    CLIPArTT(classes=2, steps=2),
+    CLIPArTT(classes=2, steps=1, form="online"),
+    TPT(views=4, share=0.5),
+    DiffTPT(views=4, share=0.5, steps=2, generator=generator),
+    TDA(),
+    TDA(views=generator),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("particles", [1, 3])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: f"{method.name}-{getattr(method, 'form', '')}")
+def test_method_conforms(method: Method, particles: int, check: Check) -> None:
+    check(Case("clip", batch=4, steps=4, arguments={"method": method, "particles": particles}))
+
+
+@pytest.mark.parametrize("diversity", ["kl", "svgd", "grad"])
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_diversified_watt_conforms(diversity: str, check: Check) -> None:
+    method = WATTS(steps=1, rounds=1, order="own")
+    arguments = {"method": method, "particles": 3, "diversity": diversity, "views": "flips", "optimizer": "adam"}
+    check(Case("clip", batch=4, steps=3, arguments=arguments))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("method", [Tent(), DeYO(entropy_threshold=0.8, plpd_threshold=-0.2)], ids=lambda one: one.name)
+def test_several_steps_and_episodes_conform(method: Method, check: Check) -> None:
+    for arguments in ({"steps": 3}, {"steps": 2, "episodic": True}):
+        check(Case("group", batch=4, steps=4, arguments={"method": method, "particles": 3, **arguments}))
