@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 DEMO ?=
 
-.PHONY: demo test test-kernels test-numerical check bench bench-gpu clean
+.PHONY: demo test test-kernels test-clip test-numerical check bench bench-gpu clean
 
 demo: $(VENV)/.base
 	$(RUN) -m polytta demo $(DEMO)
@@ -16,8 +16,12 @@ test: $(VENV)/.dev
 test-kernels: $(VENV)/.dev
 	TRITON_INTERPRET=1 $(RUN) -m pytest -n 2 tests/gpu/kernels tests/gpu/test_stem.py
 
+# CLIP models of their true shapes, every method on each: minutes.
+test-clip: $(VENV)/.dev
+	$(RUN) -m pytest -n 2 -m big tests/clip
+
 # Other processors add in another order; torch can be told to do as if it were on one.
-NUMERICAL := tests/aggregate tests/checks tests/diversity tests/guard tests/lab/bench tests/methods tests/models \
+NUMERICAL := tests/aggregate tests/checks tests/clip tests/diversity tests/guard tests/lab/bench tests/methods tests/models \
 	tests/engine tests/network tests/optim tests/particles tests/report tests/views tests/test_adapter.py tests/test_api.py \
 	tests/test_export.py tests/test_noise.py tests/test_persist.py tests/test_populations.py
 test-numerical: $(VENV)/.dev

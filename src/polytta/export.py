@@ -10,6 +10,7 @@ from polytta.engine.step import detail_of
 from polytta.errors import ConfigError
 from polytta.methods import Method
 from polytta.network.copies import share_structure
+from polytta.network.features import keep_features
 from polytta.network.statistics import use_statistics
 from polytta.particles.folded import FoldedEngine
 from polytta.particles.precision import plain_attention
@@ -31,6 +32,7 @@ class FrozenEnsemble(nn.Module):
     def __init__(self, adapted: "Adapted", engine: FoldedEngine) -> None:
         super().__init__()
         self.network = engine.network
+        keep_features(self.network)
         self.__dict__["engine"] = engine
         squads = adapted.config.squads()
         self.corrections = [(rows, method) for rows, method, _ in squads if type(method).answer is not Method.answer]
@@ -85,6 +87,12 @@ def require_lasting(adapted: "Adapted", what: str) -> None:
     """Refuses to make a model of what a method forgets at the next batch."""
     if adapted.config.episodic:
         raise ConfigError(f"{what}: got an episodic method; allowed are methods that keep what they have learnt.")
+    remembering = [method.name for method in adapted.config.methods if method.adapts and not method.descends]
+    if remembering:
+        raise ConfigError(
+            f"{what}: got {remembering[0]!r}, which answers from more than parameters; allowed are methods that learn "
+            "these."
+        )
 
 
 def freeze(adapted: "Adapted", which: Which) -> nn.Module:

@@ -1,21 +1,18 @@
 """timm, torchvision and open_clip by name, weights from files; skipped where a zoo is not installed."""
 
-import importlib.util
+import importlib
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from tests.extras import needs
 
 from polytta.errors import DataError, InputError
 from polytta.models import Preprocessing, _torchvision_cpu, create
 from polytta.models._torchvision_cpu import import_zoo
 from polytta.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD
-
-
-def needs(name):
-    return pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"{name} is not installed")
 
 
 @pytest.mark.parametrize(

@@ -13,3 +13,9 @@ def tell_features(network: nn.Module) -> int:
         return 0
     setattr(network, "telling", True)  # noqa: B010 - a plain attribute of whatever class the network is
     return size
+
+
+def keep_features(network: nn.Module) -> None:
+    """Lets a network return its logits alone again."""
+    if hasattr(network, "telling"):
+        setattr(network, "telling", False)  # noqa: B010
