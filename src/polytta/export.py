@@ -87,6 +87,8 @@ def require_lasting(adapted: "Adapted", what: str) -> None:
     """Refuses to make a model of what a method forgets at the next batch."""
     if adapted.config.episodic:
         raise ConfigError(f"{what}: got an episodic method; allowed are methods that keep what they have learnt.")
+    if adapted.config.templates is not None:
+        raise ConfigError(f"{what}: got prompts 'own'; allowed is 'mean'.")
     remembering = [method.name for method in adapted.config.methods if method.adapts and not method.descends]
     if remembering:
         raise ConfigError(

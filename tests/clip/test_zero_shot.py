@@ -283,3 +283,38 @@ def test_wrong_settings_of_methods_get_one_sentence(make: Callable[[], object], 
 def test_a_classifier_of_a_library_is_a_zero_shot_one() -> None:
     assert isinstance(small_clip(), ZeroShot)
     assert len(TEMPLATES["watt8"]) == 8
+
+
+@pytest.mark.parametrize("engine", ["loop", "folded", "static"])
+def test_particles_with_templates_of_their_own_answer_by_them(engine: str) -> None:
+    network, x = small_clip(), small_stream(1, 4)[0]
+    adapted = polytta.adapt(network, "source", prompts="own", aggregate="evidence", engine=engine)
+    assert adapted.config.particles == 3
+    adapted(x)
+    assert adapted.last_logits is not None
+    unit = nn.functional.normalize(network.image(x), dim=-1)
+    for number in range(3):
+        expected = network.logit_scale.exp() * unit @ network.text_features[number].T
+        assert torch.allclose(adapted.last_logits[number], expected)
+    assert [hypothesis.axes["template"] for hypothesis in adapted.hypotheses] == [f"template {n}" for n in range(3)]
+
+
+def test_who_learns_is_judged_against_who_reads_alike() -> None:
+    adapted = polytta.adapt(small_clip(), "tent", prompts="own", particles=6, pace=[0, 0, 0, 0.1, 0.1, 0.1],
+                            aggregate="evidence", exclude=None)  # fmt: skip
+    assert adapted.config.anchors == (0, 1, 2, 0, 1, 2)
+    for x in small_stream(4, 4):
+        assert torch.equal(adapted.predict(x), adapted(x))
+    assert min(adapted.totals.stepped[3:]) > 0
+    with pytest.raises(ConfigError, match="freeze: got prompts 'own'"):
+        adapted.freeze("ensemble")
+
+
+def test_templates_of_their_own_need_templates() -> None:
+    from polytta.checks.networks import small_model
+
+    for more in ({}, {"particles": 3}):
+        with pytest.raises(ConfigError, match="prompts: got 'own' for SmallTransformer, which has no text"):
+            polytta.adapt(small_model("layer"), "tent", prompts="own", **more)
+    with pytest.raises(ConfigError, match="prompts: got 'each'; allowed are"):
+        polytta.adapt(small_clip(), prompts="each")

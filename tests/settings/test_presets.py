@@ -94,7 +94,7 @@ def test_whoever_composes_has_three_plain_particles(option: str) -> None:
 
 
 def test_every_composing_option_is_among_them() -> None:
-    assert {*GIVEN, "axes"} == set(COMPOSING)
+    assert {*GIVEN, "axes", "prompts"} == set(COMPOSING)
     assert config(axes="product").particles == 1
 
 

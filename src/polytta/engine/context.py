@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -69,7 +70,7 @@ class BatchContext:
                 images, unlensed = self.parts.through_lenses(images), images
             self.forward_samples = self.forward_samples + images.shape[1]
             with torch.set_grad_enabled(self.learns and self.parts.method.descends):
-                logits, features = self.engine.outputs(self.theta, images, twice=self._twice, rows=self.rows)
+                logits, features = self._outputs(self.theta, images, None)
             found.append(Pass(self.theta, images, logits, None, view, unlensed, features))
         return found
 
@@ -136,5 +137,13 @@ class BatchContext:
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, view: int, unlensed: Tensor | None = None) -> Pass:
         self.forward_samples = self.forward_samples + (x.shape[1] if where is None else where.sum(dim=1))
-        logits, features = self.engine.outputs(theta, x, where, twice=self._twice, rows=self.rows)
+        logits, features = self._outputs(theta, x, where)
         return Pass(theta, x, logits, where, view, unlensed, features)
+
+    def _outputs(self, theta: Tensor, x: Tensor, where: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Logits and features, the former by each particle's own text where it has one."""
+        logits, features = self.engine.outputs(theta, x, where, twice=self._twice, rows=self.rows)
+        if self.parts.text is None or features is None:
+            return logits, features
+        classify: Any = self.network.classify
+        return classify(features, self.parts.text).to(logits.dtype), features

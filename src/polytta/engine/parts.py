@@ -33,6 +33,7 @@ class Parts:
         noise_keys: (views, rows) keys of the random numbers.
         source: (P,) source parameters.
         network: the frozen source network.
+        text: (rows, C, D) features of each particle's own template; None where answers are as the network gives them.
     """
 
     method: Method
@@ -50,6 +51,7 @@ class Parts:
     noise_keys: Tensor
     source: Tensor
     network: nn.Module
+    text: Tensor | None = None
 
     @classmethod
     def of(
@@ -63,6 +65,10 @@ class Parts:
     ) -> "Parts":
         """The parts of the particles of these numbers, in every population of an adapter."""
         owners = config.noise_owners
+        text = None
+        if config.templates is not None:
+            known = network.get_buffer("text_features")
+            text = known[[config.templates[number] for number in numbers] * config.populations]
         rows = [config.particles * g + number for g in range(config.populations) for number in numbers]
         return cls(
             method=method,
@@ -80,6 +86,7 @@ class Parts:
             noise_keys=keys([owners[row] for row in rows], len(config.views.transforms), source.device),
             source=source,
             network=network,
+            text=text,
         )
 
     def seen(self, x: Tensor, particles: int, *, to_predict: bool, lensed: bool = True) -> list[Tensor]:

@@ -43,6 +43,7 @@ class Config:
         statistics: what BatchNorm layers use, for each particle.
         rates: the learning rates the user gave; None when the reference rule decides at the first batch.
         multipliers: factors on a common learning rate, one per particle.
+        templates: number of the text template of each particle; None where all answer by the mean of all.
     """
 
     settings: Settings
@@ -56,6 +57,7 @@ class Config:
     statistics: tuple[Statistics, ...]
     rates: Rates | None
     multipliers: tuple[float, ...]
+    templates: tuple[int, ...] | None = None
 
     @property
     def particles(self) -> int:
@@ -111,9 +113,11 @@ class Config:
         silent, lenses = self._silent_looks()
         return tuple(silent.get((lenses[n], self.statistics[n]), n) for n in range(self.particles))
 
-    def _silent_looks(self) -> tuple[dict[tuple[int, Statistics], int], list[int]]:
-        lenses = [id(self.lenses.of_particle(n)) for n in range(self.particles)]
-        silent: dict[tuple[int, Statistics], int] = {}
+    def _silent_looks(self) -> tuple[dict[tuple[tuple[int, int], Statistics], int], list[tuple[int, int]]]:
+        """Who looks and never learns; a way to look is a lens and a template."""
+        texts = self.templates or (0,) * self.particles
+        lenses = [(id(self.lenses.of_particle(n)), texts[n]) for n in range(self.particles)]
+        silent: dict[tuple[tuple[int, int], Statistics], int] = {}
         for n in sorted(self.never_learn):
             silent.setdefault((lenses[n], self.statistics[n]), n)
         return silent, lenses
@@ -127,6 +131,7 @@ class Config:
             "lens": [names.get(id(lens)) or str(getattr(lens, "__name__", lens)) for lens in lenses],
             "statistics": list(self.statistics),
             "optimizer": [optimizer.name for optimizer in self.optimizers],
+            "template": [f"template {n}" for n in self.templates or (0,) * self.particles],
         }
         if self.rates is not None:
             name = "pace" if self.rates.relative else "lr"

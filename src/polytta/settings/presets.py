@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from polytta.errors import ConfigError
 from polytta.network.norms import is_batch_norm
@@ -11,7 +11,7 @@ from polytta.settings.settings import Settings
 
 RECOMMENDED = "recommended"
 COMPOSING = ("method", "particles", "axes", "diversity", "optimizer", "lr", "pace", "views", "lenses", "aggregate",
-             "statistics", "objective", "shared_noise", "lr_spread", "lr_span")  # fmt: skip
+             "statistics", "objective", "shared_noise", "lr_spread", "lr_span", "prompts")  # fmt: skip
 """Options that say something of the population; whoever gives one of them composes it by hand."""
 
 HOT = 0.1
@@ -32,6 +32,8 @@ def completed(settings: Settings, model: nn.Module) -> Settings:
     given = {name for name in COMPOSING if getattr(settings, name) is not defaults[name]
              and getattr(settings, name) != defaults[name]}  # fmt: skip
     preset = settings.preset or ("paper" if given else RECOMMENDED)
+    if settings.prompts == "own" and settings.particles is None and settings.axes == "zip":
+        settings = replace(settings, particles=templates_of(model))
     if preset != RECOMMENDED:
         if settings.size is not None:
             raise ConfigError(f"size: got {settings.size!r} with preset {preset!r}; allowed is preset 'recommended'.")
@@ -46,6 +48,17 @@ def completed(settings: Settings, model: nn.Module) -> Settings:
         del filled["pace"]
     missing = {name: value for name, value in filled.items() if name not in given}
     return _plain(replace(settings, preset="paper", size=None, **missing))
+
+
+def templates_of(model: nn.Module) -> int:
+    """How many templates a zero-shot classifier has."""
+    known = getattr(model, "text_features", None)
+    if not isinstance(known, Tensor):
+        raise ConfigError(
+            f"prompts: got 'own' for {type(model).__name__}, which has no text; allowed is what polytta.clip.zero_shot "
+            "makes."
+        )
+    return known.shape[0]
 
 
 def _plain(settings: Settings) -> Settings:

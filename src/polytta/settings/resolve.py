@@ -18,7 +18,7 @@ from polytta.optim.rule import lr_multipliers
 from polytta.particles.engines import ENGINES
 from polytta.settings.axes import Particles, particles_of
 from polytta.settings.config import Config, Rates
-from polytta.settings.presets import RECOMMENDED, completed
+from polytta.settings.presets import RECOMMENDED, completed, templates_of
 from polytta.settings.settings import Settings
 from polytta.views import resolve_views
 
@@ -71,7 +71,16 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
         made.statistics,
         rates,
         multipliers,
+        _templates(settings, model, made.count),
     )
+
+
+def _templates(settings: Settings, model: nn.Module, count: int) -> tuple[int, ...] | None:
+    """The template of each particle; None where all have the mean of them."""
+    if settings.prompts == "mean":
+        return None
+    known = templates_of(model)
+    return tuple(number % known for number in range(count))
 
 
 def require_together(settings: Settings, made: Particles) -> None:
@@ -96,6 +105,7 @@ def require_together(settings: Settings, made: Particles) -> None:
 def check(settings: Settings) -> None:
     """Raises ConfigError for the first plain value that is not allowed."""
     one_of("axes", settings.axes, ("zip", "product"))
+    one_of("prompts", settings.prompts, ("mean", "own"))
     one_of("preset", settings.preset, (*PRESETS, RECOMMENDED))
     for name, least in (
         ("particles", 1),

@@ -74,6 +74,9 @@ class Settings:
     statistics: str | Sequence[str] = "auto"
     """What BatchNorm layers use: "batch", "source", "blend" (``polytta.network.statistics``), or "auto" for the
     method's own choice; or one per particle."""
+    prompts: Literal["mean", "own"] = "mean"
+    """What particles of a zero-shot classifier compare images with: the "mean" of all templates, or each a template of
+    its "own" (``polytta.clip``)."""
     steps: int = 1
     """Steps of learning from each batch."""
     episodic: bool = False

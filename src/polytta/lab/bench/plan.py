@@ -30,6 +30,7 @@ PROTOCOL = (
 _NOT_PINNED = ("engine", "populations", "particles_at_once")
 # Decided settings have them in one form alone, and records from before they came keep their keys.
 _SAID_BY_OTHERS = ("axes", "size")
+_NEWER = {"steps": 1, "episodic": False, "prompts": "mean"}
 _FAMILIES: dict[tuple[str, str, tuple[str, ...]], str] = {}
 
 
@@ -136,7 +137,8 @@ def _decided_settings(cell: Cell, config: Config, source: SourceModel) -> dict[s
     plain = to_plain(config.settings if rates.relative else replace(config.settings, lr=rates.values))
     if not rates.relative:
         del plain["pace"]
-    return {name: value for name, value in plain.items() if name not in (*_NOT_PINNED, *_SAID_BY_OTHERS)}
+    told = {name: value for name, value in plain.items() if name not in (*_NOT_PINNED, *_SAID_BY_OTHERS)}
+    return {name: value for name, value in told.items() if name not in _NEWER or value != _NEWER[name]}
 
 
 def _family(cell: Cell, layers: tuple[str, ...], source: SourceModel) -> str:
