@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 import polytta
-from polytta.checks.networks import small_stream
+from polytta.checks.networks import small_model, small_stream
 from polytta.errors import InputError, ModelError
 from polytta.network.norms import is_norm, recognise
 
@@ -179,3 +179,43 @@ def tied() -> nn.Module:
 def test_layers_that_would_be_missed_are_refused(model: nn.Module, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         polytta.adapt(model, "tent", exclude=None)(torch.randn(4, 6))
+
+
+def altered(how: str) -> nn.Module:
+    model = small_model("group")
+    norm = model.blocks[0].norm
+    if how == "hook":
+        norm.register_forward_hook(lambda _, __, out: 1.1 * out)
+    elif how == "pre-hook":
+        norm.register_forward_pre_hook(lambda _, given: (given[0].abs(),))
+    elif how == "forward":
+        own = norm.forward
+        norm.forward = lambda x: own(x).abs()
+    else:
+        norm.register_full_backward_hook(lambda _, slopes, __: tuple(2 * slope for slope in slopes))
+    return model
+
+
+@pytest.mark.parametrize("engine", ["folded", "static"])
+@pytest.mark.parametrize("how", ["hook", "pre-hook", "forward", "backward hook"])
+def test_an_altered_layer_is_refused_where_it_would_be_replaced(how: str, engine: str) -> None:
+    x = small_stream(1, 4)[0]
+    with pytest.raises(ModelError, match="norm layer 'blocks.0.norm' .* computes something unknown"):
+        polytta.adapt(altered(how), "tent", engine=engine, exclude=None)(x)
+
+
+def test_a_hook_that_only_looks_is_no_alteration() -> None:
+    model, seen = small_model("group"), []
+    model.blocks[0].norm.register_forward_hook(lambda *_: seen.append(1))
+    x = small_stream(1, 4)[0]
+    looked, plain = (polytta.adapt(one, "tent", exclude=None)(x) for one in (model, small_model("group")))
+    assert torch.equal(looked, plain)
+
+
+@pytest.mark.parametrize("how", ["hook", "pre-hook", "forward"])
+def test_the_loop_leaves_layers_as_they_are(how: str) -> None:
+    model, x = altered(how), small_stream(1, 4)[0]
+    adapted = polytta.adapt(model, "tent", engine="loop", particles=1, exclude=None)
+    assert torch.allclose(adapted(x), model(x).log_softmax(dim=-1))
+    adapted(x)
+    assert min(adapted.totals.stepped) > 0

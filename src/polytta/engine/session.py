@@ -66,9 +66,9 @@ class Session:
 
     # ------------------------------------------------------------------ the state
 
-    def begin(self, num_classes: int, rates: Tensor | None = None) -> None:
-        """Starts from the source model; learning rates that are known already may be kept."""
-        self.state = self._first_state(num_classes, rates)
+    def begin(self, num_classes: int) -> None:
+        """Starts from the source model."""
+        self.state = self._first_state(num_classes)
         self.rates_origin = (
             "reference rule, at the first batch" if self.config.rates is None else self.config.rates.origin
         )
@@ -88,11 +88,10 @@ class Session:
         self.asleep: frozenset[int] = frozenset()
         self._looked = -1
 
-    def _first_state(self, num_classes: int, rates: Tensor | None = None) -> PopulationState:
+    def _first_state(self, num_classes: int) -> PopulationState:
         theta = self.source.expand(self.config.rows, -1).clone()
         known = (torch.nan,) * self.config.rows if self.config.rates is None else self.config.rates.values
-        if rates is None:
-            rates = torch.tensor(known, dtype=torch.float64, device=theta.device)
+        rates = torch.tensor(known, dtype=torch.float64, device=theta.device)
         step = torch.zeros((), dtype=torch.int64, device=theta.device)
         relative = self.config.rates is not None and self.config.rates.relative
         state = PopulationState(theta, rates, step, self.optimizer.init(theta), pace.begin(theta) if relative else {})
@@ -114,11 +113,9 @@ class Session:
         return self._first_state(num_classes)
 
     def reset(self) -> None:
-        """Returns to the source model and forgets everything learnt; learning rates stay as they were found."""
+        """Returns to the source model and forgets everything learnt, learning rates that a stream decided included."""
         with torch.inference_mode(False):
-            origin = self.rates_origin
-            self.begin(self.state.num_classes, self.state.learning_rates)
-            self.rates_origin = origin
+            self.begin(self.state.num_classes)
 
     @property
     def settings(self) -> Settings:
@@ -149,8 +146,15 @@ class Session:
                 return self._finish(batch, None)
             step = self._ready(images)
             grouped = self._by_population(images)
-            self._meet_stream(step.engine.findings, grouped.shape[1])
-            return self._finish(batch, step(self.state, grouped))
+            begun, origin = (
+                (self.state, self.rates_origin)
+                if self._knows_stream
+                else self._begun(step.engine.findings, grouped.shape[1])
+            )
+            result = step(begun, grouped)
+            # Only now: a batch that was refused decides nothing.
+            self._knows_stream, self.rates_origin = True, origin
+            return self._finish(batch, result)
 
     def predict(self, x: object) -> Tensor:
         """What ``learn`` would answer; no state changes."""
@@ -309,12 +313,6 @@ class Session:
         lenses, diversity, particles = self.config.lenses, self.config.diversity, self.particles
         if diversity.needs_input_gradient and lenses.differ(particles):
             lenses.require_slopes(x, particles, diversity.name, twice=diversity.differentiates_twice(x))
-
-    def _meet_stream(self, findings: Findings, batch: int) -> None:
-        """Takes over what the first batch to learn from has told."""
-        if not self._knows_stream:
-            self.state, self.rates_origin = self._begun(findings, batch)
-            self._knows_stream = True
 
     def _begun(self, findings: Findings, batch: int) -> tuple[PopulationState, str]:
         """The state with what only a batch can tell, the method's memory and the learning rates, and their origin."""

@@ -115,22 +115,28 @@ def is_batch_norm(module: nn.Module) -> bool:
     return isinstance(module, _BatchNorm)
 
 
-def recognise(name: str, module: nn.Module, x: Tensor) -> NormRecipe:
-    """The recipe of a layer, checked on an input it was really called with."""
+def recognise(name: str, module: nn.Module, x: Tensor, *, to_replace: bool = True) -> NormRecipe:
+    """The recipe of a layer, checked on an input it was really called with; a guess where it will not be replaced."""
     x = x.detach()
     if not bool(x.isfinite().all()):
         x = torch.randn_like(x)  # an overflow further up says nothing about this layer
     candidates = list(_candidates(module, x))
-    if type(module) in _TORCH_CLASSES and candidates:
+    if candidates and (not to_replace or (type(module) in _TORCH_CLASSES and not _altered(module))):
         return candidates[0]
     for recipe in candidates:
         if _reproduces(recipe, module, x):
             return recipe
     raise ModelError(
         f"model: got norm layer {name!r} of class {type(module).__module__}.{type(module).__qualname__}, which "
-        "computes something unknown; allowed are layers that normalize, scale and shift (then drop out and activate). "
-        f"Leave it out with exclude={name!r}."
+        "computes something unknown (or has a hook that changes it); allowed are layers that normalize, scale and shift "
+        f"(then drop out and activate), or engine='loop'. Leave it out with exclude={name!r}."
     )
+
+
+def _altered(module: nn.Module) -> bool:
+    """Whether somebody has put a hook on a layer, or another function in the place of its own."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return "forward" in vars(module) or any(getattr(module, name, None) for name in hooks)
 
 
 def _candidates(module: nn.Module, x: Tensor) -> Iterator[NormRecipe]:
@@ -178,6 +184,8 @@ def _reproduces(recipe: NormRecipe, module: nn.Module, x: Tensor) -> bool:
         affine_weight: Tensor = torch.ones(recipe.shape, dtype=x.dtype, device=x.device)
     else:
         affine_weight = affine["weight"]
+    if getattr(module, "_backward_hooks", None) or getattr(module, "_backward_pre_hooks", None):
+        return False  # what they do to gradients, no output tells
     try:
         expected = torch.func.functional_call(module, affine, (x,))
         got = recipe.reference(module, x, affine_weight, affine.get("bias"))

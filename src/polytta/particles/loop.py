@@ -8,12 +8,18 @@ from torch import Tensor, nn
 from polytta.network.copies import share_structure
 from polytta.network.statistics import Statistics, use_statistics
 from polytta.particles.engine import Engine
+from polytta.particles.probe import Findings, probe
 
 
 class LoopEngine(Engine):
     """Calls the network K times, each time with one particle's parameters in place of the source's."""
 
     name: ClassVar[str] = "loop"
+
+    @classmethod
+    def examine(cls, network: nn.Module, sample: Tensor, layers: tuple[str, ...]) -> Findings:
+        """Layers stay as they are, whatever they compute."""
+        return probe(network, sample, layers, to_replace=False)
 
     def _set_up(self) -> None:
         self._networks: dict[Statistics, nn.Module] = {}

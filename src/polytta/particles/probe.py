@@ -45,7 +45,9 @@ class Findings:
         return "transformer" if 2 * token_norms > len(recipes) else "convolutional"
 
 
-def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, everything: bool = False) -> Findings:
+def probe(
+    network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, everything: bool = False, to_replace: bool = True
+) -> Findings:
     """Runs the source network on batches of 2 and 3 and describes its norm layers.
 
     Args:
@@ -53,6 +55,7 @@ def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, every
         sample: one image, (1, ...).
         adapted: the layers to adapt, which must be called and understood, as must all BatchNorm layers.
         everything: whether to describe the other norm layers too, as far as they are understood.
+        to_replace: whether layers will be replaced by what they are understood to be, and must be that exactly.
     """
     norms = tuple(name for name, module in network.named_modules() if is_norm(module))
     batch_norms = tuple(name for name in norms if is_batch_norm(network.get_submodule(name)))
@@ -71,7 +74,7 @@ def probe(network: nn.Module, sample: Tensor, adapted: tuple[str, ...], *, every
             )
         try:
             found = [
-                _site(name, network.get_submodule(name), big, small, check_rows=not mixing)
+                _site(name, network.get_submodule(name), big, small, check_rows=not mixing, to_replace=to_replace)
                 for big, small in zip(calls_three[name], calls_two[name], strict=True)
             ]
         except ModelError:
@@ -123,12 +126,14 @@ def _record(network: nn.Module, x: Tensor, layers: tuple[str, ...]) -> tuple[dic
     return calls, output.shape[1]
 
 
-def _site(name: str, module: nn.Module, big: Tensor, small: Tensor, *, check_rows: bool) -> NormSite | None:
+def _site(
+    name: str, module: nn.Module, big: Tensor, small: Tensor, *, check_rows: bool, to_replace: bool
+) -> NormSite | None:
     grown = [d for d in range(big.dim()) if big.shape[d] != small.shape[d]] if big.dim() == small.dim() else []
     if len(grown) != 1 or big.shape[grown[0]] % 3 or big.shape[grown[0]] * 2 != small.shape[grown[0]] * 3:
         return None
     dim = grown[0]
-    recipe = recognise(name, module, big)
+    recipe = recognise(name, module, big, to_replace=to_replace)
     if dim != 0 and recipe.kind in ("batch", "group"):
         raise ModelError(f"model: got norm layer {name!r} with its batch in dimension {dim}; allowed there is only 0.")
     if check_rows:
