@@ -200,7 +200,7 @@ def altered(how: str) -> nn.Module:
 @pytest.mark.parametrize("how", ["hook", "pre-hook", "forward", "backward hook"])
 def test_an_altered_layer_is_refused_where_it_would_be_replaced(how: str, engine: str) -> None:
     x = small_stream(1, 4)[0]
-    with pytest.raises(ModelError, match="norm layer 'blocks.0.norm' .* computes something unknown"):
+    with pytest.raises(ModelError, match=r"norm layer 'blocks.0.norm' .* computes something unknown"):
         polytta.adapt(altered(how), "tent", engine=engine, exclude=None)(x)
 
 

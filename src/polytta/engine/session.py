@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -25,6 +26,7 @@ from polytta.particles.probe import Findings
 from polytta.report import Hypothesis, Ledger, StepEntry
 from polytta.settings import Config
 from polytta.settings.settings import Settings
+from polytta.system.turn import Turn
 
 Recorded = Callable[[PopulationState, Tensor], StepResult | None]
 """A step that is replayed; None when the batch turned out to hold values nothing should be learnt from."""
@@ -45,6 +47,7 @@ class Session:
         self.config = config
         self.populations, self.particles = config.populations, config.particles
         self._grouped = config.settings.populations is not None
+        self._turn = Turn()
         for method in config.methods:
             require_text(model, method)
         self.network = share_structure(model)
@@ -132,7 +135,7 @@ class Session:
     def learn(self, x: object) -> Tensor:
         """Predicts on a batch and learns from it; (B, C) log-probabilities, (G, B, C) with populations."""
         # Events, streams, graphs and Triton use the current device, which need not be the model's.
-        with torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
+        with self._turn, torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
             admitted = self._admitted(x)
             self._wake_and_sleep()
             recorded = self._recorded
@@ -149,7 +152,7 @@ class Session:
             begun, origin = (
                 (self.state, self.rates_origin)
                 if self._knows_stream
-                else self._begun(step.engine.findings, grouped.shape[1])
+                else self._begun(self.state, step.engine.findings, grouped.shape[1])
             )
             result = step(begun, grouped)
             # Only now: a batch that was refused decides nothing.
@@ -157,21 +160,31 @@ class Session:
             return self._finish(batch, result)
 
     def predict(self, x: object) -> Tensor:
-        """What ``learn`` would answer; no state changes."""
-        if self.config.episodic:
-            return self._answer(*self._rehearse(x))
-        logits = self.particle_logits(x)
-        with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
-            images = self._by_population(self._admitted(x))
-            # Weighed as the step itself would, which has the evidence of nothing before the first batch.
-            state = self.state if self.findings is None else self._begun(self.findings, images.shape[1])[0]
-            known = evidence.with_anchors(state.evidence, *self.anchors)
-            answer = self.config.aggregate.combine(logits, known, detail_of(images, self.config.aggregate))
-        return answer[0] if not self._grouped else answer
+        """What ``learn`` would answer; no state changes. Learning may go on in another thread meanwhile."""
+        with self._undisturbed():
+            state = self.state
+            if self.config.episodic:
+                return self._answer(*self._rehearse(x, state))
+            logits = self._particle_logits(x, state)
+            with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
+                images = self._by_population(self._admitted(x))
+                # Weighed as the step itself would, which has the evidence of nothing before the first batch.
+                begun = state if self.findings is None else self._begun(state, self.findings, images.shape[1])[0]
+                known = evidence.with_anchors(begun.evidence, *self.anchors)
+                answer = self.config.aggregate.combine(logits, known, detail_of(images, self.config.aggregate))
+            return answer[0] if not self._grouped else answer
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
-        episode = self._rehearse(x) if self.config.episodic else None
+        with self._undisturbed():
+            return self._particle_logits(x, self.state)
+
+    def _undisturbed(self) -> AbstractContextManager[None]:
+        """While inside, nobody writes over the state at hand: only recorded steps do, others make a new one."""
+        return self._turn if self._engine is not None and self._recorded is not None else nullcontext()
+
+    def _particle_logits(self, x: object, state: PopulationState) -> Tensor:
+        episode = self._rehearse(x, state) if self.config.episodic else None
         with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
             batch = screen(self._admitted(x), self._grouped)
             images = batch.good
@@ -180,8 +193,8 @@ class Session:
                     logits = episode[1].logits
                 else:
                     step, grouped = self._ready(images), self._by_population(images)
-                    state, _ = self._begun(step.engine.findings, grouped.shape[1])
-                    logits = step.predict(state, grouped)
+                    begun, _ = self._begun(state, step.engine.findings, grouped.shape[1])
+                    logits = step.predict(begun, grouped)
                 logits = logits.unflatten(0, (self.populations, -1))
                 if batch.usable is None:
                     return logits
@@ -191,7 +204,7 @@ class Session:
                 every[:, :, batch.usable] = logits.to(every.dtype)
             return every
 
-    def _rehearse(self, x: object) -> tuple[Screened, StepResult | None]:
+    def _rehearse(self, x: object, state: PopulationState) -> tuple[Screened, StepResult | None]:
         """An episode that nothing is kept of."""
         with torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
             batch = screen(self._admitted(x), self._grouped)
@@ -199,8 +212,8 @@ class Session:
             if not images.shape[0]:
                 return batch, None
             step, grouped = self._ready(images), self._by_population(images)
-            state, _ = self._begun(step.engine.findings, grouped.shape[1])
-            return batch, step(state, grouped)
+            begun, _ = self._begun(state, step.engine.findings, grouped.shape[1])
+            return batch, step(begun, grouped)
 
     @torch.no_grad()
     def source_logits(self, x: Tensor) -> Tensor:
@@ -251,19 +264,23 @@ class Session:
 
     def _ready(self, x: Tensor) -> Step:
         """The step; its engine is made at the first batch, when the shapes are known."""
-        if self._engine is None:
-            config = self.config
-            self._require_differentiable_lenses(x)
-            engine_class = choose_engine(config.settings.engine, self.source.device)
-            findings = engine_class.examine(self.network, x[:1], config.layers)
-            known = self.state.num_classes
-            if known and known != findings.num_classes:
-                raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
-            precision, at_once = config.settings.precision, config.settings.particles_at_once
-            kinds = config.statistics * config.populations
-            self._engine = engine_class(self.network, self.layout, findings, kinds, precision, at_once)
-            self.findings = findings
-        return self._step_of(self._engine)[0]
+        with self._turn:
+            if self._engine is None:
+                self._engine = self._made_engine(x)
+            return self._step_of(self._engine)[0]
+
+    def _made_engine(self, x: Tensor) -> Engine:
+        config = self.config
+        self._require_differentiable_lenses(x)
+        engine_class = choose_engine(config.settings.engine, self.source.device)
+        findings = engine_class.examine(self.network, x[:1], config.layers)
+        known = self.state.num_classes
+        if known and known != findings.num_classes:
+            raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
+        precision, at_once = config.settings.precision, config.settings.particles_at_once
+        kinds = config.statistics * config.populations
+        self.findings = findings
+        return engine_class(self.network, self.layout, findings, kinds, precision, at_once)
 
     def _step_of(self, engine: Engine) -> tuple[Step, Recorded | None]:
         """The step of those awake, and the same as it is replayed."""
@@ -314,9 +331,9 @@ class Session:
         if diversity.needs_input_gradient and lenses.differ(particles):
             lenses.require_slopes(x, particles, diversity.name, twice=diversity.differentiates_twice(x))
 
-    def _begun(self, findings: Findings, batch: int) -> tuple[PopulationState, str]:
-        """The state with what only a batch can tell, the method's memory and the learning rates, and their origin."""
-        state, origin = self.state, self.rates_origin
+    def _begun(self, state: PopulationState, findings: Findings, batch: int) -> tuple[PopulationState, str]:
+        """A state with what only a batch can tell, the method's memory and the learning rates, and their origin."""
+        origin = self.rates_origin
         if not state.num_classes:
             state = self._with_classes(state, findings.num_classes)
         if not state.has_rates:
@@ -373,6 +390,7 @@ class Session:
         other = self.__class__.__new__(self.__class__)
         memo[id(self)] = other
         other.__dict__.update(self.__dict__)
+        other._turn = Turn()
         with torch.inference_mode(False):
             other.network = share_structure(self.network)
             other.optimizer = PopulationOptimizer(self.config.optimizers * self.config.populations)

@@ -119,18 +119,24 @@ def recognise(name: str, module: nn.Module, x: Tensor, *, to_replace: bool = Tru
     """The recipe of a layer, checked on an input it was really called with; a guess where it will not be replaced."""
     x = x.detach()
     if not bool(x.isfinite().all()):
-        x = torch.randn_like(x)  # an overflow further up says nothing about this layer
+        x = _noise_like(x)  # an overflow further up says nothing about this layer
     candidates = list(_candidates(module, x))
     if candidates and (not to_replace or (type(module) in _TORCH_CLASSES and not _altered(module))):
         return candidates[0]
+    # A hook may already have changed the input seen here, and would find nothing to change in it any more.
+    inputs = [x, _noise_like(x), 100 * _noise_like(x)] if _altered(module) else [x]
     for recipe in candidates:
-        if _reproduces(recipe, module, x):
+        if all(_reproduces(recipe, module, one) for one in inputs):
             return recipe
     raise ModelError(
         f"model: got norm layer {name!r} of class {type(module).__module__}.{type(module).__qualname__}, which "
-        "computes something unknown (or has a hook that changes it); allowed are layers that normalize, scale and shift "
-        f"(then drop out and activate), or engine='loop'. Leave it out with exclude={name!r}."
+        "computes something unknown (or has a hook that changes it); allowed are layers that normalize, scale and "
+        f"shift (then drop out and activate), or engine='loop'. Leave it out with exclude={name!r}."
     )
+
+
+def _noise_like(x: Tensor) -> Tensor:
+    return torch.randn(x.shape, generator=torch.Generator().manual_seed(1)).to(x)
 
 
 def _altered(module: nn.Module) -> bool:

@@ -8,6 +8,7 @@ In bf16 the weights are converted once: autocast would convert frozen weights ag
 the same, for models that mix types on the way.
 """
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -83,13 +84,33 @@ def arithmetic(precision: Precision) -> Iterator[None]:
 
 @contextmanager
 def plain_attention() -> Iterator[None]:
-    """Torch's fused transformer inference path reads norm weights itself, past any replaced norm layer."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
+    """Torch's fused transformer inference path reads norm weights itself, past any replaced norm layer.
+
+    The switch is one for all threads: the first pass under way turns it off, the last one puts it back.
+    """
+    with _SWITCH.lock:
+        if not _SWITCH.passes:
+            _SWITCH.before = torch.backends.mha.get_fastpath_enabled()
+            torch.backends.mha.set_fastpath_enabled(False)
+        _SWITCH.passes += 1
     try:
         yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(before)
+        with _SWITCH.lock:
+            _SWITCH.passes -= 1
+            if not _SWITCH.passes:
+                torch.backends.mha.set_fastpath_enabled(_SWITCH.before)
+
+
+class _Switch:
+    """Who has turned torch's fused path off."""
+
+    lock = threading.Lock()
+    passes = 0
+    before = True
+
+
+_SWITCH = _Switch()
 
 
 def _convolutions_use_tf32() -> bool:
