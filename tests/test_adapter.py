@@ -77,7 +77,7 @@ def test_a_wrong_state_dict_changes_nothing() -> None:
         (lambda s: s.pop("theta"), "got 'theta' missing or unknown"),
         (lambda s: s.update(extra=torch.zeros(1)), "got 'extra' missing or unknown"),
         (lambda s: s.update(theta=s["theta"][:1]), "for 'theta'; allowed is"),
-        (lambda s: s["theta"].fill_(torch.nan), "non-finite"),
+        (lambda s: s["theta"].fill_(torch.nan), "that no step leaves behind"),
         (lambda s: s.clear(), "no complete adaptation state"),
     ):
         state = copy.deepcopy(before)

@@ -163,8 +163,28 @@ def check_fits(tensors: Mapping[str, Any], expected: Mapping[str, Tensor]) -> No
         if not isinstance(got, Tensor) or not _fits(got.shape, buffer.shape) or got.dtype != buffer.dtype:
             shape = (tuple(got.shape), got.dtype) if isinstance(got, Tensor) else type(got).__name__
             raise StateError(f"state_dict: got {shape} for {name!r}; allowed is {(tuple(buffer.shape), buffer.dtype)}.")
-        if name == "theta" and not bool(got.isfinite().all()):
-            raise StateError("state_dict: got non-finite values in 'theta'; allowed are finite ones.")
+        _check_values(name, got)
+
+
+def _check_values(name: str, got: Tensor) -> None:
+    """Refuses numbers that no step leaves behind."""
+    if not got.is_floating_point():
+        wrong = name == "step" and bool((got < 0).any())
+        allowed = "numbers >= 0"
+    elif name == "learning_rates":
+        # Unknown ones are NaN, all of them.
+        wrong = not bool(got.isnan().all()) and not bool((got.isfinite() & (got >= 0)).all())
+        allowed = "finite numbers >= 0, or NaN for all"
+    elif name.startswith("method_"):
+        # A method may mark what it does not have yet by infinity, or (SAR) by NaN.
+        wrong, allowed = False, ""
+    else:
+        wrong, allowed = not bool(got.isfinite().all()), "finite numbers"
+        counts = ("images", "idle", "asleep", "fine_images", "turn_images", "mean_probs", "fine_probs", "batches")
+        if not wrong and name.startswith("evidence_") and name.removeprefix("evidence_").endswith(counts):
+            wrong, allowed = bool((got < 0).any()), "numbers >= 0"
+    if wrong:
+        raise StateError(f"state_dict: got a value in {name!r} that no step leaves behind; allowed are {allowed}.")
 
 
 def _fits(got: Sequence[int], expected: Sequence[int]) -> bool:

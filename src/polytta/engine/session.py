@@ -17,7 +17,7 @@ from polytta.engine.stream_start import StreamStart
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
 from polytta.methods.text_targets import require_text
-from polytta.network.copies import share_structure
+from polytta.network.copies import require_finite, share_structure
 from polytta.network.layout import Layout
 from polytta.optim import PopulationOptimizer, pace
 from polytta.particles import Engine, FoldedEngine, choose_engine
@@ -50,6 +50,7 @@ class Session:
         self._turn = Turn()
         for method in config.methods:
             require_text(model, method)
+        require_finite(model)
         self.network = share_structure(model)
         self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
         self.findings: Findings | None = None

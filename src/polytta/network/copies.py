@@ -34,6 +34,14 @@ def share_structure(model: nn.Module) -> nn.Module:
     return shared.eval()
 
 
+@torch.no_grad()
+def require_finite(model: nn.Module) -> None:
+    """Refuses a model whose weights are broken: its answers would be worthless, and look calm."""
+    for name, value in model.state_dict().items():
+        if isinstance(value, Tensor) and value.is_floating_point() and not bool(value.isfinite().all()):
+            raise ModelError(f"model: got NaN or infinity in {name!r}; allowed are finite weights.")
+
+
 def unwrap(model: nn.Module) -> nn.Module:
     """Looks through wrappers that only change how a module is run (compiled, data parallel)."""
     if isinstance(model, torch.jit.ScriptModule):
