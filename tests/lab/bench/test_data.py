@@ -44,7 +44,7 @@ def test_whole_datasets_are_kept_on_disk_and_read_from_there(tmp_path: Path) -> 
     cell = replace(CELL, dataset="cifar10", data_path=str(tmp_path / "a.npz"), images=None, corruption="fog")
     stream = open_cell_stream(cell, str(tmp_path / "data"))
     prepare([stream])
-    (file,) = (tmp_path / "data").iterdir()
+    (file,) = (tmp_path / "data").glob("*.npy")
     assert (np.load(file) == np.stack([stream.datasets[0][i][0] for i in range(12)])).all()
     facts = data_facts(stream)
     assert facts["corrupted_here"]

@@ -35,6 +35,7 @@ from polytta.data.datasets.base import Image, Labels, Origin, Sample
 from polytta.data.datasets.cifar_classes import CIFAR10_CLASSES
 from polytta.data.datasets.webdataset import ShardImages, is_sharded
 from polytta.errors import InputError
+from polytta.lab.bench import kept_array
 from polytta.lab.bench.cell import Cell
 from polytta.stream import SCENARIOS, LabelShift, Markov, Scenario, Stream, open_stream
 
@@ -189,15 +190,15 @@ class CorruptedImages:
         images: Image = np.load(self.cache_file, mmap_mode="r")
         return images
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the cache file holds all corrupted images, as they were written."""
+        return self.cache_file is not None and kept_array.is_whole(self.cache_file)
+
     def write(self) -> None:
-        """Puts all corrupted images into the cache file, if they are not there."""
-        if self.cache_file is None or self.cache_file.exists():
-            return
-        self.cache_file.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.cache_file.with_name(f".{self.cache_file.name}.{os.getpid()}.tmp")
-        with beside.open("wb") as stream:
-            np.save(stream, self._corrupted(np.arange(len(self))))
-        beside.replace(self.cache_file)
+        """Puts all corrupted images into the cache file, if they are not there or not what they were."""
+        if self.cache_file is not None and not self.is_kept:
+            kept_array.write(self.cache_file, self._corrupted(np.arange(len(self))))
 
 
 @lru_cache(_STREAMS_KEPT)

@@ -24,7 +24,7 @@ def make_data(plans: Sequence[Plan], folder: str, jobs: int, *, progress: bool) 
         stream = open_cell_stream(plan.cell, folder)
         for number, domain in enumerate(stream.datasets):
             needed = 2 * int((stream.order.domain == number).sum()) > len(domain)
-            if isinstance(domain, CorruptedImages) and needed and domain.cache_file and not domain.cache_file.exists():
+            if isinstance(domain, CorruptedImages) and needed and domain.cache_file and not domain.is_kept:
                 missing.setdefault(domain.cache_file, (plan.cell, number, folder))
     tasks = list(missing.values())
     if len(tasks) < 2:
