@@ -1,12 +1,14 @@
 """Layouts, resumption after a kill, and the record that labels the data as generated."""
 
 import json
+import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from io import BytesIO
 from pathlib import Path
 
@@ -243,3 +245,29 @@ def test_wrong_arguments_write_nothing(tmp_path, small_images, labels):
     with pytest.raises(InputError, match=r"source: got .* without images"):
         write_imagenet_c(tmp_path, root, **QUIET)
     assert not root.exists()
+
+
+def _write(folder: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        images, labels = _few_images()
+        write_cifar_c(images, labels, folder, types=("fog", "contrast"), workers=1, progress=False)
+
+
+def _few_images() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 256, (30, 32, 32, 3), dtype=np.uint8), np.arange(30) % 10
+
+
+def test_two_at_once_both_succeed(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_write, args=(tmp_path / "both",)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    _write(tmp_path / "alone")
+    for name in ("fog.npy", "contrast.npy", "labels.npy"):
+        assert (tmp_path / "both" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+    assert not [path for path in (tmp_path / "both").rglob("*") if path.name.endswith(".tmp")]

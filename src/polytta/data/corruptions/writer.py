@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from polytta.data.corruptions._constants import ConstantSet
 from polytta.data.corruptions._dispatch import corrupt
 from polytta.data.corruptions._filters import UInt8Array
 from polytta.errors import InputError
+from polytta.system.alone import alone_at
 from polytta.system.workers import Worker, run_tasks, usable_cores
 
 RECORD_NAME = "polytta-generated.json"
@@ -266,7 +268,12 @@ def _write_once(path: Path, write: Callable[[IO[bytes]], object], *, sync: bool 
 
 @contextmanager
 def _record(root: Path, settings: dict[str, Any], types: Iterable[str], severities: Iterable[int]) -> Iterator[None]:
-    """Hold the folder to its settings, and note at the end what is complete in it."""
+    """Hold the folder to its settings and to this process, and note at the end what is complete in it."""
+    with alone_at(root, lambda: warnings.warn(f"destination: waiting for another process at {root}.", stacklevel=6)):
+        yield from _recorded(root, settings, types, severities)
+
+
+def _recorded(root: Path, settings: dict[str, Any], types: Iterable[str], severities: Iterable[int]) -> Iterator[None]:
     path = root / RECORD_NAME
     stored: dict[str, Any] = {"complete": {}}
     if path.exists():
