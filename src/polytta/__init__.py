@@ -25,12 +25,13 @@ from polytta.settings import Settings as Settings
 
 if TYPE_CHECKING:
     from polytta import checks as checks
+    from polytta import clip as clip
     from polytta import models as models
 
 __version__ = "0.1.0.dev0"
 
 # Reachable after `import polytta`, and not imported before somebody reaches for them.
-_LAZY = {"checks": "polytta.checks", "models": "polytta.models", "bench": "polytta.bench", "lab": "polytta.lab"}
+_LAZY = {name: f"polytta.{name}" for name in ("bench", "checks", "clip", "lab", "models")}
 
 
 def __getattr__(name: str) -> Any:

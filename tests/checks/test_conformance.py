@@ -45,7 +45,17 @@ def test_engines_agree_after_twenty_steps_with_five_particles(method: Method) ->
         next(check for check in CHECKS if check.__name__ == "engines_agree")(case)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+# What a window can spoil.
+ABOUT_WINDOWS = (
+    *("forward_answers_what_predict_says", "predict_changes_nothing", "engines_agree", "reset_returns_to_source"),
+    *("a_saved_stream_goes_on", "broken_images_do_no_harm", "state_does_not_grow"),
+    *("particles_without_interaction_are_alone", "populations_do_not_meet"),
+)
+
+
+@pytest.mark.parametrize(
+    "check", [one for one in CHECKS if one.__name__ in ABOUT_WINDOWS], ids=lambda check: check.__name__
+)
 @pytest.mark.parametrize("particles", [1, 3])
 @pytest.mark.parametrize("model", ["batch", "group"])
 @pytest.mark.parametrize(
@@ -54,4 +64,4 @@ def test_engines_agree_after_twenty_steps_with_five_particles(method: Method) ->
     ids=lambda method: method.name,
 )
 def test_windows_of_single_images_conform(method: Method, model: str, particles: int, check: Check) -> None:
-    check(Case(model, batch=1, steps=13, arguments={"method": method, "particles": particles}))
+    check(Case(model, batch=1, steps=10, arguments={"method": method, "particles": particles}))

@@ -50,5 +50,8 @@ def _digest_file(file: Path) -> Path:
 
 
 def _digest(file: Path) -> str:
+    digest = hashlib.sha256()
     with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        while part := stream.read(2**20):
+            digest.update(part)
+    return digest.hexdigest()
