@@ -20,6 +20,15 @@ from polytta.roles import Objective
 
 CASES = {case["name"]: case for case in BOOK["cases"]}
 ENGINES = ("loop", "folded", "static")
+
+
+def on_engines(*methods: str) -> pytest.MarkDecorator:
+    """Every recorded case folded, the first also in the other engines: these methods move no parameters."""
+    names = of(*methods)
+    pairs = [*((name, "folded") for name in names), (names[0], "loop"), (names[0], "static")]
+    return pytest.mark.parametrize(("name", "engine"), pairs)
+
+
 TARGETS = ("both", "images", "text", "identity")
 
 
@@ -133,8 +142,7 @@ def recorded_views(held: dict[str, Tensor]) -> Callable[[Tensor, Any], Sequence[
     return lambda x, noise: [view.expand_as(x) for view in held["x"][1:]]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", of("tpt", "difftpt"))
+@on_engines("tpt", "difftpt")
 def test_prompt_tuning(name: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case, arrays, held = CASES[name], load_file(VECTORS / CASES[name]["file"]), {}
     steps: list[Tensor] = []
@@ -174,8 +182,7 @@ def test_prompt_tuning(name: str, engine: str, monkeypatch: pytest.MonkeyPatch) 
     assert torch.equal(adapted.theta[0], adapted.source), "the network stays as it is"
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", of("tda"))
+@on_engines("tda")
 def test_tda(name: str, engine: str) -> None:
     case, arrays, held = CASES[name], load_file(VECTORS / CASES[name]["file"]), {}
     caches = {kind: case[kind] for kind in ("positive", "negative")}
