@@ -52,8 +52,12 @@ def method_of(case: dict[str, Any], recorded: dict[str, Tensor]) -> Method:
     return {"tent": Tent(), "sar": SAR(quirks="reference"), "source": Source()}[case["method"]]
 
 
-@pytest.mark.parametrize("engine", ["folded", "static", "loop"])
-@pytest.mark.parametrize("name", CASES)
+# That engines agree to 1e-9 is seen elsewhere; here on one recording of each method.
+FIRST = {case["method"]: name for name, case in reversed(CASES.items())}
+RUNS = [*((name, "folded") for name in CASES), *((name, one) for name in FIRST.values() for one in ("static", "loop"))]
+
+
+@pytest.mark.parametrize(("name", "engine"), RUNS)
 def test_agrees_with_the_public_implementation(name: str, engine: str) -> None:
     case = CASES[name]
     recorded = load_file(VECTORS / case["file"])

@@ -16,9 +16,12 @@ from polytta.particles.slices import sliced
 METHODS: list[Method] = [Tent(), EATA(redundancy=0.9), SAR(), DeYO(entropy_threshold=0.9, plpd_threshold=-0.2)]
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "graph"])
+PLACES = [(kind, name) for kind in ("batch", "group", "layer") for name in ENGINES
+          if name == "folded" or (name != "graph" and kind == "group")]  # fmt: skip
+
+
 @pytest.mark.parametrize("diversity", ["none", KL(0.1), SVGD(bandwidth="median"), Grad()], ids=lambda d: str(d)[:4])
-@pytest.mark.parametrize("kind", ["batch", "group", "layer"])
+@pytest.mark.parametrize(("kind", "engine"), PLACES)
 def test_slices_change_no_answer(kind: str, diversity: object, engine: str) -> None:
     for method in METHODS:
         arguments = {"particles": 5, "diversity": diversity, "lr": 0.01, "exclude": None, "engine": engine}
