@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import polytta
 from polytta.checks.networks import small_clip, small_stream
-from polytta.clip import TEMPLATES, ZeroShot, zero_shot
+from polytta.clip import TEMPLATES, ZeroShot, text, zero_shot
 from polytta.errors import ConfigError, InputError, ModelError
 from polytta.methods import TDA, TPT, WATTP, WATTS, CLIPArTT, DiffTPT
 from polytta.models._torchvision_cpu import import_zoo
@@ -236,15 +236,9 @@ def test_a_model_that_only_looks_is_named() -> None:
 
 @needs("open_clip")
 def test_text_that_is_too_long_is_named() -> None:
-    library = import_zoo("open_clip")
-    torch.manual_seed(0)
-    model = library.CLIP(
-        embed_dim=8,
-        vision_cfg={"layers": 1, "width": 64, "patch_size": 16, "image_size": 32, "head_width": 32},
-        text_cfg={"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
-    )
+    model, tokenizer, _ = small_open_clip(VIT)
     with pytest.raises(InputError, match=r"which takes 9[0-9] tokens; allowed are 77"):
-        zero_shot(model, library.get_tokenizer("ViT-B-32"), ["word " * 90, "cat"])
+        zero_shot(model, tokenizer, ["word " * 90, "cat"])
 
 
 def test_images_of_another_size_get_one_sentence() -> None:
@@ -318,3 +312,21 @@ def test_templates_of_their_own_need_templates() -> None:
             polytta.adapt(small_model("layer"), "tent", prompts="own", **more)
     with pytest.raises(ConfigError, match="prompts: got 'each'; allowed are"):
         polytta.adapt(small_clip(), prompts="each")
+
+
+def test_moving_a_network_moves_what_it_knows_of_text() -> None:
+    network, x = small_clip(dtype=torch.float32), small_stream(1, 4)[0]
+    polytta.adapt(network, CLIPArTT(classes=2, steps=1), lr=1e-3)(x.float())
+    polytta.adapt(network, TPT(views=2, share=0.5))(x.float())
+    network.double()
+    assert network.text.features(["a photo of a cat"]).dtype == torch.float64
+    for method in (CLIPArTT(classes=2, steps=1), TPT(views=2, share=0.5)):
+        assert bool(polytta.adapt(network, method, lr=1e-3)(x).isfinite().all())
+
+
+def test_sentences_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_SENTENCES_KEPT", 20)
+    encoder = small_clip().text
+    wanted = encoder.features([f"word {number}" for number in range(50)])
+    assert len(encoder._known) == 20
+    assert torch.equal(encoder.features([f"word {number}" for number in range(50)]), wanted)

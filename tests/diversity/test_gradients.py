@@ -64,7 +64,7 @@ class Written:
             adapted.source_network, adapted.layout, adapted._session.findings, "batch"
         )
         with torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.MATH]):
-            self.logits = [engine.logits(self.theta[k : k + 1], self.images[k].unsqueeze(0))[0] for k in range(K)]
+            self.logits = [engine.outputs(self.theta[k : k + 1], self.images[k].unsqueeze(0))[0][0] for k in range(K)]
         self.kept = [self.selection.mask[k].nonzero().flatten().tolist() for k in range(K)]
 
     def summed_loss(self, k: int) -> Tensor:

@@ -35,7 +35,7 @@ def test_fused_passes_compute_what_plain_ones_do(name: str, statistics: str) -> 
     x.requires_grad_()
     results = []
     for engine in (graph, static):
-        logits = engine.logits(theta, x)
+        logits = engine.outputs(theta, x)[0]
         results.append((logits, *torch.autograd.grad(logits.square().sum(), (theta, x))))
     for got, expected in zip(*results, strict=True):
         assert torch.allclose(got, expected, rtol=1e-7, atol=1e-8)
@@ -61,8 +61,8 @@ def test_what_a_hook_keeps_is_of_the_pass_it_was_made_in() -> None:
     assert [norm.defers for norm in graph.norms] == [True]
     for engine in (graph, static):
         engine.network[0].register_forward_hook(lambda module, inputs, output: kept.append(output))
-        engine.logits(theta, x.expand(theta.shape[0], *x.shape))
-        engine.logits(3 * theta, x.expand(theta.shape[0], *x.shape))
+        engine.outputs(theta, x.expand(theta.shape[0], *x.shape))
+        engine.outputs(3 * theta, x.expand(theta.shape[0], *x.shape))
     assert all(torch.allclose(got * 1, expected) for got, expected in zip(kept[:2], kept[2:], strict=True))
 
 

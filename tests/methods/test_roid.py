@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.dispatched import ON_THE_HOST, called_by
 from tests.methods.recorded_rivals import CASES, RIVALS, RecordedRun, calls, replay
 from tests.methods.test_parity import source_model
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import polytta
 from polytta.checks.networks import CLASSES, small_model, small_stream
@@ -256,9 +256,6 @@ def test_every_diversifier_reaches_it(diversity: object) -> None:
 
 
 # Each reads a value back to the host, or brings one from there.
-ON_THE_HOST = {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::lift_fresh", "aten::equal"}
-
-
 @pytest.mark.parametrize("model", ["batch", "group"])
 @pytest.mark.parametrize(
     ("method", "batch"),
@@ -275,17 +272,9 @@ def test_a_static_step_stays_on_the_device(method: Method, batch: int, model: st
     adapted = adapter(method, model, engine="static")
     stream = small_stream(2, batch)
     adapted(stream[0])
-    called: set[str] = set()
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            called.add(func._schema.name)
-            return func(*args, **(kwargs or {}))
-
     session = adapted._session
     step = session._steps[session.asleep][0]
-    with Watch():
-        step(session.state, stream[1].unsqueeze(0))
+    called = called_by(lambda: step(session.state, stream[1].unsqueeze(0)))
     assert "aten::convolution_backward" in called, "the step did not learn, so nothing was tested"
     assert not called & ON_THE_HOST
 

@@ -11,6 +11,7 @@ from polytta.errors import InputError, ModelError
 
 Tokenizer = Callable[..., Any]
 _AT_ONCE = 16
+_SENTENCES_KEPT = 8192
 
 
 class TextEncoder:
@@ -20,15 +21,25 @@ class TextEncoder:
         module: what holds the encoder's weights.
         encode: token numbers (N, L) to features (N, D).
         tokenizer: a list of sentences to token numbers (N, L), as a tensor or under ``input_ids``.
+
+    Attributes:
+        kept: what methods have found out about it, until it is moved.
     """
 
     def __init__(self, module: nn.Module, encode: Callable[[Tensor], Any], tokenizer: Tokenizer) -> None:
         self.module, self._encode, self._tokenizer = module, encode, tokenizer
         self._embedding: nn.Module | None = None
         self._known: dict[str, Tensor] = {}
+        self.kept: dict[Any, Any] = {}
 
     def __deepcopy__(self, memo: dict[int, object]) -> "TextEncoder":
         return self
+
+    def move(self, change: Callable[[Tensor], Tensor]) -> None:
+        """To another device or precision, for all networks that share it."""
+        self.module._apply(change)
+        self._known.clear()
+        self.kept.clear()
 
     @property
     def device(self) -> torch.device:
@@ -66,7 +77,10 @@ class TextEncoder:
             with torch.no_grad(), torch.inference_mode(False):
                 found = self.encoded(self.tokens(filled))
             self._known.update(zip(part, found[: len(part)], strict=True))
-        return torch.stack([self._known[one] for one in sentences])
+        found = torch.stack([self._known[one] for one in sentences])
+        for one in list(self._known)[: max(0, len(self._known) - _SENTENCES_KEPT)]:
+            del self._known[one]
+        return found
 
     def of_classes(self, classes: Sequence[str], templates: Sequence[str]) -> Tensor:
         """(templates, C, D) unit features of class names in sentences."""

@@ -72,7 +72,7 @@ class ZeroShot(nn.Module):
         return logits if self.logit_bias is None else logits + self.logit_bias
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
-        self.text.module._apply(fn)
+        self.text.move(fn)
         return super()._apply(fn, recurse)
 
 

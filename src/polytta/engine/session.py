@@ -150,11 +150,7 @@ class Session:
                 return self._finish(batch, None)
             step = self._ready(images)
             grouped = self._by_population(images)
-            begun, origin = (
-                (self.state, self.rates_origin)
-                if self._knows_stream
-                else self._begun(self.state, step.engine.findings, grouped.shape[1])
-            )
+            begun, origin = self._begun(self.state, step.engine.findings, grouped.shape[1])
             result = step(begun, grouped)
             # Only now: a batch that was refused decides nothing.
             self._knows_stream, self.rates_origin = True, origin
@@ -335,6 +331,8 @@ class Session:
     def _begun(self, state: PopulationState, findings: Findings, batch: int) -> tuple[PopulationState, str]:
         """A state with what only a batch can tell, the method's memory and the learning rates, and their origin."""
         origin = self.rates_origin
+        if self._knows_stream and state.num_classes:
+            return state, origin
         if not state.num_classes:
             state = self._with_classes(state, findings.num_classes)
         if not state.has_rates:

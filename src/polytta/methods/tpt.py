@@ -141,8 +141,8 @@ def _adamw(
 
 def _prompts(network: Any, context: str) -> Prompts:
     """Found once for a text encoder and its classes."""
-    kept: dict[Any, Prompts] = network.text.__dict__.setdefault("prompts", {})
-    key = (context, network.classes, network.text.device)
-    if key not in kept:
-        kept[key] = Prompts.of(network, context)
-    return kept[key]
+    key = (context, network.classes)
+    if key not in network.text.kept:
+        network.text.kept[key] = Prompts.of(network, context)
+    found: Prompts = network.text.kept[key]
+    return found

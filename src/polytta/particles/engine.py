@@ -105,18 +105,6 @@ class Engine(ABC):
     def _set_up(self) -> None:
         """What an engine changes in its own copy of the network."""
 
-    def logits(
-        self,
-        theta: Tensor,
-        x: Tensor,
-        where: Tensor | None = None,
-        *,
-        twice: bool = False,
-        rows: Tensor | None = None,
-    ) -> Tensor:
-        """Class logits (K, B, C) of every particle, in float32 or better; the arguments are those of ``outputs``."""
-        return self.outputs(theta, x, where, twice=twice, rows=rows)[0]
-
     def outputs(
         self,
         theta: Tensor,

@@ -74,7 +74,7 @@ def test_kernels_compute_what_plain_modules_do(norm: str, masked: bool) -> None:
     results = []
     with torch.backends.cudnn.flags(allow_tf32=False):  # which would round otherwise where values differ a little
         for engine in (fused, plain):
-            logits = engine.logits(theta, images, where)
+            logits = engine.outputs(theta, images, where)[0]
             seen = logits if where is None else logits[where]
             results.append((seen.detach(), *torch.autograd.grad(seen.square().sum(), (theta, images))))
     for got, expected in zip(*results, strict=True):
@@ -110,7 +110,7 @@ def test_gradients_of_all_readers_arrive(defers: bool) -> None:
         made = engine(adapted.source_network, adapted.layout, findings, "batch")
         for norm in made.norms if engine is GraphEngine else ():
             norm.defers = defers  # as if the trial had let it
-        logits = made.logits(theta, images)
+        logits = made.outputs(theta, images)[0]
         results.append((logits.detach(), *torch.autograd.grad(logits.square().sum(), (theta, images))))
     for got, expected in zip(*results, strict=True):
         assert torch.allclose(got, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max()))

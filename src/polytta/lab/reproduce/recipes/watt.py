@@ -1,4 +1,4 @@
-"""tab:watt: diversified WATT on CLIP. Published figures alone: WATT adapts CLIP, which polytta cannot do yet."""
+"""tab:watt: diversified WATT on CLIP. Published figures alone: the methods are there, a recipe that runs them is not."""
 
 from dataclasses import dataclass, replace
 
@@ -8,7 +8,7 @@ from polytta.lab.reproduce.published import published_rows
 from polytta.lab.reproduce.published_comparison import AVERAGE, comparison_table
 from polytta.lab.reproduce.recipe import Reproduction, RunGrid
 
-NOT_YET = "Nothing was run: this recipe comes with CLIP support, which polytta does not have yet."
+NOT_YET = "Nothing was run: polytta has the methods, and no recipe that runs them yet."
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Watt:
     """Says what it waits for."""
 
     name: str = "tab:watt"
-    shows: str = "WATT, alone and diversified, on CIFAR-100-C with CLIP (not yet: comes with CLIP support)"
+    shows: str = "WATT, alone and diversified, on CIFAR-100-C with CLIP (published figures alone)"
     needs: str = "CIFAR-100-C; weights of OpenAI CLIP ViT-B/32"
 
     def images(self, place: Place) -> int:
