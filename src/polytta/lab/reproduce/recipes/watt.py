@@ -1,4 +1,4 @@
-"""tab:watt: diversified WATT on CLIP. Published figures alone: the methods are there, a recipe that runs them is not."""
+"""tab:watt: diversified WATT on CLIP. Published figures alone: the methods are there, a recipe for them is not."""
 
 from dataclasses import dataclass, replace
 
