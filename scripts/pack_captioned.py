@@ -18,7 +18,8 @@ import numpy as np
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FASHION = ("t-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
-DIGITS = tuple(
+NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+DIGITS = tuple(f"digit {name}" for name in NUMBERS)
     f"digit {name}" for name in ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 )
 MOST = 10_000
