@@ -20,8 +20,6 @@ CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 FASHION = ("t-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 DIGITS = tuple(f"digit {name}" for name in NUMBERS)
-    f"digit {name}" for name in ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-)
 MOST = 10_000
 """Training images of each of the small grey sets, so that photographs stay the larger part."""
 

@@ -38,4 +38,4 @@ def test_text_methods_give_what_the_cpu_gives(method: Method) -> None:
 @pytest.mark.parametrize("kind", ["batch", "group", "layer"])
 def test_recommended_populations_give_what_the_cpu_gives(kind: str, size: str) -> None:
     for batch in (1, 8):
-        compare(kind, batch, 1e-6, size=size)
+        compare(kind, batch, 1e-5, size=size)

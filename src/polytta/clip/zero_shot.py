@@ -68,7 +68,7 @@ class ZeroShot(nn.Module):
 
     def classify(self, features: Tensor, text: Tensor) -> Tensor:
         """Logits from unit features of images and of text."""
-        logits = self.logit_scale.exp().to(features.dtype) * features @ text.to(features.dtype).mT
+        logits = self.logit_scale.exp().to(features.dtype) * features @ text.to(features).mT
         return logits if self.logit_bias is None else logits + self.logit_bias
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
