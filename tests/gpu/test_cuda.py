@@ -151,7 +151,7 @@ def test_a_graph_of_a_product_gives_what_the_cpu_gives(
     model, stream = small_model(kind), small_stream(24, 6)
     expected = polytta.adapt(model, exclude=None, **arguments)  # type: ignore[arg-type]
     graph = polytta.adapt(copy.deepcopy(model).cuda(), exclude=None, **arguments)  # type: ignore[arg-type]
-    # How fine an image is, is told in float32 always. A pace of 30 throws parameters about, and every rounding with them.
+    # How fine an image is, is told in float32. A pace of 30 throws parameters about, and every rounding with them.
     tolerance = 1e-4 if arguments.get("pace") == [0, 30.0] else 1e-5
     for x in stream:
         batch = torch.stack([x, x.flip(0)]) if "populations" in arguments else x
