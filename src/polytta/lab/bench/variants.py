@@ -63,8 +63,10 @@ def checked(label: str, row: RowSettings) -> dict[str, Any]:
             f"{where}: got {dict(row)}; allowed are names, finite numbers and tables of these."
         ) from error
     try:
-        # Which layers there are depends on the model; all else is better found wrong now than after an hour.
-        resolve(Settings.of({**settings, "targets": None, "exclude": None}, where), nn.Sequential(nn.LayerNorm(1)))
+        # Which layers and templates there are depends on the model; all else is better found wrong now than after an
+        # hour.
+        of_model = {"targets": None, "exclude": None, "prompts": "mean"}
+        resolve(Settings.of({**settings, **of_model}, where), nn.Sequential(nn.LayerNorm(1)))
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
     return settings
