@@ -11,6 +11,7 @@ from torch import nn
 
 from polytta.errors import ConfigError
 from polytta.lab.bench.cell import OPTIONS
+from polytta.lab.bench.clip_variants import CLIP_VARIANTS
 from polytta.lab.bench.record import canonical_json
 from polytta.roles.registry import as_tuples
 from polytta.settings import Settings, resolve
@@ -46,6 +47,7 @@ VARIANTS: dict[str, RowSettings] = {
     "lenses": {"method": "deyo", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
     "default": {},
     "looking": {"preset": "recommended", "pace": 0.0},
+    **CLIP_VARIANTS,
 }
 
 
