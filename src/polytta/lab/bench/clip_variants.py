@@ -18,6 +18,7 @@ _DIVERSIFIED: dict[str, Any] = {
 
 CLIP_VARIANTS: dict[str, Mapping[str, Any]] = {
     "clip_tent": {"method": "tent", "particles": 1, **_EVERY_NORM, "steps": 10, "episodic": True},
+    "clip_sar": {"method": "sar", "particles": 1, "lr": 1e-3},
     "tpt": {"method": "tpt", "particles": 1},
     "tda": {"method": "tda", "particles": 1},
     "clipartt": {"method": "clipartt", "particles": 1, **_EVERY_NORM},

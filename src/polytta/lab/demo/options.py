@@ -49,7 +49,7 @@ CLIP_BATCH = 20
 CLIP_ROWS: dict[str, RowSettings] = {
     "Zero-shot": VARIANTS["source"],
     "Tent": VARIANTS["clip_tent"],
-    "SAR": {**VARIANTS["sar"], "lr": 1e-3},
+    "SAR": VARIANTS["clip_sar"],
     "TPT": VARIANTS["tpt"],
     "TDA": VARIANTS["tda"],
     "CLIPArTT": VARIANTS["clipartt"],
