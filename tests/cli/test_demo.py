@@ -6,7 +6,7 @@ import pytest
 from tests.cli.program import polytta, refusal
 
 from polytta.lab.bench.store import read_records
-from polytta.lab.demo.options import CORRUPTIONS, ROWS
+from polytta.lab.demo.options import CLIP_ROWS, CORRUPTIONS, ROWS
 
 IMAGES = 3
 
@@ -47,3 +47,25 @@ def test_demo_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path, wrong:
 def test_demo_refuses_an_output_folder_that_is_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert str(tmp_path / "file") in refusal(capsys, "demo", "--out", tmp_path / "file")
+
+
+def test_demo_of_clip_with_names_of_ones_own(tmp_path: Path) -> None:
+    names = ("cat", "sports car", "teapot")
+    arguments = ("--images", 1, "--corruptions", "frost", "--classes", *names, "--out", tmp_path)
+    done = polytta("demo", "--clip", "--quick", *arguments)
+    assert done.returncode == 0, done.stderr
+    for row in CLIP_ROWS:
+        assert re.search(rf"^{row} .*%", done.stdout, re.MULTILINE)
+    report = (tmp_path / "report.html").read_text()
+    assert "zero-shot CLIP" in report
+    for name in names:
+        assert name in report
+        assert name in done.stdout
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["model"]["id"] == "bundled/mini_clip"
+    assert record["learning_rate"] is None
+
+
+def test_names_need_a_model_that_reads(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "--classes: got cat, dog" in refusal(capsys, "demo", "--classes", "cat", "dog", "--out", tmp_path)
+    assert "more than once" in refusal(capsys, "demo", "--clip", "--classes", "cat", "cat", "--out", tmp_path)

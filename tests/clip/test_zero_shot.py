@@ -9,6 +9,7 @@ import torch
 from tests.clip.tiny_clip import BOOK, tiny_clip, tokenize
 from tests.extras import needs
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import polytta
 from polytta.checks.networks import small_clip, small_stream
@@ -330,3 +331,14 @@ def test_sentences_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     wanted = encoder.features([f"word {number}" for number in range(50)])
     assert len(encoder._known) == 20
     assert torch.equal(encoder.features([f"word {number}" for number in range(50)]), wanted)
+
+
+def test_logits_keep_their_digits_where_the_encoder_has_few() -> None:
+    network = zero_shot(tiny_clip(), tokenize, ("cat", "dog", "ship"), ("a photo of a {}",))
+    features = F.normalize(torch.randn(64, network.feature_size), dim=-1)
+    exact = network.classify(features, network.class_features)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = network.classify(features, network.class_features)
+    assert mixed.dtype == torch.float32
+    assert torch.equal(mixed, exact)
+    assert network.classify(features.bfloat16(), network.class_features).dtype == torch.float32

@@ -4,8 +4,7 @@ from safetensors.torch import save_file
 
 from polytta.data.bundled import load_cifar10_subset
 from polytta.errors import DataError, InputError
-from polytta.models import BUNDLED, create
-from polytta.models import from_bundled as shipped
+from polytta.models import BUNDLED, create, shipped
 
 NORMS = {
     "cifar10_resnet_gn": torch.nn.GroupNorm,
@@ -69,7 +68,7 @@ def test_create_with_weights(weights):
 
 
 def test_unknown_name():
-    with pytest.raises(InputError, match="are cifar10_resnet_gn, cifar10_vit_ln, cifar10_resnet_bn"):
+    with pytest.raises(InputError, match="are cifar10_resnet_gn, cifar10_vit_ln, cifar10_resnet_bn, mini_clip"):
         create("bundled/resnet")
 
 

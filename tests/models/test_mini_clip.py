@@ -1,9 +1,15 @@
 """The mini CLIP's tokenizer and loss; its encoders are a zero-shot classifier like any other."""
 
+import json
+
+import pytest
 import torch
+from safetensors.torch import save_file
 
 import polytta
 from polytta.clip import zero_shot
+from polytta.errors import DataError, InputError
+from polytta.models import create, from_mini_clip, reads_class_names, shipped
 from polytta.models.byte_pairs import BYTES, BytePairs, first_numbers, joined, learn_pairs
 from polytta.models.mini_clip import LENGTH, MiniClip, contrastive_loss
 
@@ -68,3 +74,56 @@ def test_images_of_one_class_are_right_for_each_others_captions() -> None:
     wrong = contrastive_loss(features, features.flip(0), scale, labels)
     assert float(right) < float(wrong)
     assert abs(float(right) - 2 / 3 * 0.6931472) < 1e-4
+
+
+@pytest.fixture
+def assets(tmp_path, monkeypatch):
+    """A folder of assets with random weights, as the training script writes it."""
+    torch.manual_seed(0)
+    pairs = learn_pairs(TEXT, 50)
+    model = MiniClip(BytePairs(pairs, LENGTH).size)
+    save_file({name: value.half() for name, value in model.state_dict().items()}, tmp_path / "mini_clip.safetensors")
+    (tmp_path / "mini_clip.json").write_text(json.dumps({"pairs": pairs, "length": LENGTH}))
+    names = [f"thing {number}" for number in range(12)]
+    digest = shipped.load_weights(model, tmp_path / "mini_clip.safetensors")
+    record = {"file": "mini_clip.safetensors", "sha256": digest, "names": names}
+    for module in (shipped, from_mini_clip):
+        monkeypatch.setattr(module, "ASSETS", tmp_path)
+        monkeypatch.setattr(module, "bundled_records", lambda: {"mini_clip": record})
+    return tmp_path
+
+
+def test_the_shipped_one_has_ten_classes_and_eight_templates_unless_told(assets) -> None:
+    made = create("bundled/mini_clip")
+    assert (made.num_classes, made.module.classes[0], len(made.module.templates)) == (10, "thing 0", 8)
+    assert made.preprocessing == create("bundled/cifar10_vit_ln", weights=vit(assets)).preprocessing
+    assert not made.module.training
+    own = create("bundled/mini_clip", classes=["cat", "zeppelin"], templates=["the {}."])
+    assert own.facts()["classes"] == ["cat", "zeppelin"]
+    assert own.facts()["templates"] == ["the {}."]
+    assert own.weights_sha256 == made.weights_sha256
+    assert own.module(torch.randn(2, 3, 32, 32)).shape == (2, 2)
+
+
+def vit(folder):
+    torch.manual_seed(0)
+    save_file(MiniClip(9).visual.__class__(10).state_dict(), folder / "vit.safetensors")
+    return folder / "vit.safetensors"
+
+
+def test_it_refuses_in_one_sentence(assets) -> None:
+    with pytest.raises(InputError, match="num_classes: got 3 for bundled/mini_clip; allowed are classes"):
+        create("bundled/mini_clip", num_classes=3)
+    with pytest.raises(InputError, match="more than once"):
+        create("bundled/mini_clip", classes=["cat", "cat"])
+    with pytest.raises(InputError, match=r"takes .* tokens; allowed are 32"):
+        create("bundled/mini_clip", classes=["cat", "incomprehensibilities " * 5])
+    (assets / "mini_clip.json").unlink()
+    with pytest.raises(DataError, match="got no mini_clip among the assets"):
+        create("bundled/mini_clip")
+
+
+def test_who_reads_class_names() -> None:
+    assert reads_class_names("bundled/mini_clip")
+    assert reads_class_names("open_clip/ViT-B-32/openai")
+    assert not reads_class_names("bundled/cifar10_vit_ln")

@@ -6,15 +6,8 @@ from pathlib import Path
 
 from polytta.data.corruption_names import CORRUPTIONS as KNOWN_CORRUPTIONS
 from polytta.errors import InputError
-from polytta.lab.demo.options import (
-    CORRUPTIONS,
-    CORRUPTIONS_REASON,
-    IMAGES,
-    LEARNING_RATE_REASON,
-    QUICK_IMAGES,
-    SEVERITY,
-    DemoOptions,
-)
+from polytta.lab.demo.options import CLASSIFIER, CLIP, CORRUPTIONS, SEVERITY, DemoOptions, Subject
+from polytta.lab.demo.own_names import answered_by_names, names_table
 from polytta.lab.demo.page import CAVEAT, demo_page
 from polytta.lab.demo.run import run_demo
 from polytta.lab.demo.scores import plain_scores
@@ -34,9 +27,13 @@ class Demo:
     quick: bool = False
     """A tenth of the images: shows that everything works, too few for conclusions."""
     images: int | None = None
-    """Images of each corruption, up to 2,000 (default: 200, or 20 with --quick)."""
+    """Images of each corruption, up to 2,000 (default: 200, or 20 with --quick; half of that with --clip)."""
     corruptions: tuple[str, ...] = CORRUPTIONS
     """Corruptions to adapt to, one after the other."""
+    clip: bool = False
+    """Adapt a small CLIP, which knows classes by their names, by the methods made for such models."""
+    classes: tuple[str, ...] = ()
+    """With --clip: names of your own, and what some bundled images are taken for when these are all there is."""
     out: Path = Path("polytta-demo")
     """Folder for the report."""
     seed: int = 0
@@ -44,22 +41,29 @@ class Demo:
 
     def run(self) -> None:
         """Runs the comparison, prints the table and writes report and record."""
-        options = DemoOptions(corruptions=self._corruptions(), images=self._count(), seed=self.seed)
+        subject = CLIP if self.clip else CLASSIFIER
+        options = DemoOptions(self._count(subject), self.seed, self._corruptions(), subject)
+        if self.classes and not self.clip:
+            raise InputError(f"--classes: got {', '.join(self.classes)}; allowed with --clip, whose model reads names.")
+        own_names = answered_by_names(subject.model, self.classes, self.seed) if self.classes else []
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
                 f"--out: got {self.out} ({error.strerror}); allowed is a folder that can be made."
             ) from error
+        if own_names:
+            print(f"Clean images, answered by your class names:\n\n{as_text(names_table(own_names))}\n")
+        rate = "s" if subject.learning_rate is None else f" {subject.learning_rate:g}"
         print(
             f"{options.images} images each of {' and '.join(options.corruptions)} (generated, severity {SEVERITY}), "
-            "one at a time, a fresh model per corruption.\n"
-            f"The corruptions: {CORRUPTIONS_REASON}.\n"
-            f"Learning rate {options.learning_rate:g}: {LEARNING_RATE_REASON}.\n"
+            f"{subject.pace}, a fresh model per corruption.\n"
+            f"The corruptions: {subject.corruptions_reason}.\n"
+            f"Learning rate{rate}: {subject.learning_rate_reason}.\n"
         )
         run = run_demo(options)
         report = self.out / REPORT_NAME
-        report.write_text(demo_page(run), "utf-8")
+        report.write_text(demo_page(run, own_names), "utf-8")
         (self.out / RECORD_NAME).write_text(json.dumps(plain_scores(run), indent=2) + "\n", "utf-8")
         for record in run.records.values():
             record.write(self.out / BENCH_NAME / "cells")
@@ -72,8 +76,9 @@ class Demo:
             raise InputError(f"--corruptions: got {got}; allowed are {', '.join(KNOWN_CORRUPTIONS)}.")
         return self.corruptions
 
-    def _count(self) -> int:
-        count = self.images if self.images is not None else QUICK_IMAGES if self.quick else IMAGES
+    def _count(self, subject: Subject) -> int:
+        usual = subject.quick_images if self.quick else subject.images
+        count = usual if self.images is None else self.images
         if not 1 <= count <= 2000:
             raise InputError(f"--images: got {count}; allowed is 1 to 2000.")
         if not 0 <= self.seed < 2**32:

@@ -8,6 +8,7 @@ other classifier.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -67,8 +68,12 @@ class ZeroShot(nn.Module):
         return torch.cat([logits, features], dim=-1) if self.telling else logits
 
     def classify(self, features: Tensor, text: Tensor) -> Tensor:
-        """Logits from unit features of images and of text."""
-        logits = self.logit_scale.exp().to(features.dtype) * features @ text.to(features).mT
+        """Logits from unit features of images and of text, in float32 or better whatever the encoder computes in."""
+        wide = torch.promote_types(features.dtype, torch.float32)
+        # Cosines of classes differ in their third digit, which bfloat16 does not have.
+        mixing = torch.is_autocast_enabled(features.device.type)
+        with torch.autocast(features.device.type, enabled=False) if mixing else nullcontext():
+            logits = self.logit_scale.exp().to(wide) * features.to(wide) @ text.to(wide).mT
         return logits if self.logit_bias is None else logits + self.logit_bias
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:

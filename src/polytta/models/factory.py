@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from polytta.errors import InputError
 from polytta.models.from_bundled import from_bundled
+from polytta.models.from_mini_clip import NAME as MINI_CLIP
 from polytta.models.from_module import from_module
 from polytta.models.from_open_clip import from_open_clip
 from polytta.models.from_timm import from_timm
@@ -25,7 +26,7 @@ def create(
     weights: WeightsPath | None = None,
     num_classes: int | None = None,
     classes: Sequence[str] | None = None,
-    templates: Sequence[str] = ("a photo of a {}",),
+    templates: str | Sequence[str] | None = None,
     normalisation: str = "correct",
 ) -> SourceModel:
     """Create a source model; nothing is downloaded, so only bundled models and one's own need no weights.
@@ -34,22 +35,28 @@ def create(
         model_id: bundled/NAME, timm/NAME.TAG, torchvision/NAME, open_clip/ARCHITECTURE/TAG, module:function.
         weights: A safetensors file, or a torch file that holds tensors only.
         num_classes: Number of logits where it differs from the published weights; not for open_clip.
-        classes: Class names, needed by open_clip and by no other.
-        templates: Sentences open_clip puts the class names into.
+        classes: Class names, for models that read: open_clip needs them, bundled/mini_clip has CIFAR-10's.
+        templates: Sentences for the class names, or a name of ``polytta.clip.TEMPLATES``; by default "photo" for
+            open_clip and "watt8" for bundled/mini_clip.
         normalisation: ``correct`` (the model's own) or ``sar2023`` (ImageNet's for every ImageNet model).
     """
     source, slash, name = model_id.partition("/")
     if source == "bundled":
-        model = from_bundled(name, weights, num_classes)
+        model = from_bundled(name, weights, num_classes, classes, templates)
     elif source == "timm":
         model = from_timm(name, weights, num_classes)
     elif source == "torchvision":
         model = from_torchvision(name, weights, num_classes)
     elif source == "open_clip":
-        model = from_open_clip(name, weights, classes, templates)
+        model = from_open_clip(name, weights, classes, "photo" if templates is None else templates)
     elif ":" in model_id and not slash:
         model = from_module(model_id, weights)
     else:
         raise InputError(f"model: got {model_id!r}; allowed are {FORMS}.")
     own = under_protocol(model.preprocessing, normalisation, imagenet_model=source in IMAGENET_ZOOS)
     return replace(model, preprocessing=own)
+
+
+def reads_class_names(model_id: str) -> bool:
+    """Whether a model tells apart whatever classes it is given the names of."""
+    return model_id.startswith("open_clip/") or model_id == f"bundled/{MINI_CLIP}"

@@ -16,7 +16,7 @@ from polytta.models.weights import WeightsPath, load_weights, missing_weights
 
 
 def from_open_clip(
-    name: str, weights: WeightsPath | None, classes: Sequence[str] | None, templates: Sequence[str]
+    name: str, weights: WeightsPath | None, classes: Sequence[str] | None, templates: str | Sequence[str]
 ) -> SourceModel:
     """Build a zero-shot classifier over the given class names."""
     open_clip = import_zoo("open_clip")

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from polytta.clip import ZeroShot
 from polytta.models.preprocessing import Preprocessing
 
 
@@ -32,12 +33,15 @@ class SourceModel:
 
     def facts(self) -> dict[str, Any]:
         """What a record has to say about the model."""
-        return {
+        facts = {
             "id": self.id,
             "num_classes": self.num_classes,
             "weights_sha256": self.weights_sha256,
             "preprocessing": vars(self.preprocessing),
         }
+        if isinstance(self.module, ZeroShot):
+            facts |= {"classes": list(self.module.classes), "templates": list(self.module.templates)}
+        return facts
 
 
 def hash_parameters(module: nn.Module) -> str:

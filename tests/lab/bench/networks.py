@@ -6,8 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import torch
+from tests.clip.tiny_clip import tiny_clip, tokenize
 from torch import Tensor, nn
 
+from polytta.clip import zero_shot
 from polytta.models import Preprocessing, SourceModel
 
 TINY = "tests.lab.bench.networks:tiny"
@@ -92,3 +94,10 @@ def deadly() -> SourceModel:
 
 def noted() -> SourceModel:
     return _source(Noted)
+
+
+def reading() -> SourceModel:
+    """The toy CLIP as a zero-shot classifier."""
+    names = ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+    network = zero_shot(tiny_clip(), tokenize, names, ("a photo of a {}", "a bad picture of the {}."))
+    return SourceModel("", network, Preprocessing((0.5,) * 3, (0.25,) * 3, 32, 32), CLASSES, "")

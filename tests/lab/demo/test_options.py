@@ -1,6 +1,6 @@
 import pytest
 
-from polytta.lab.demo.options import CORRUPTIONS, LEARNING_RATE, ROWS, DemoOptions
+from polytta.lab.demo.options import CLIP, CLIP_BATCH, CLIP_ROWS, CORRUPTIONS, LEARNING_RATE, ROWS, DemoOptions
 from polytta.lab.demo.page import row_description
 
 
@@ -11,6 +11,18 @@ def test_the_demo_is_a_grid() -> None:
     rates = {cell.variant: cell.option("lr") for cell in cells}
     assert rates.pop("Source") is rates.pop("Default") is None
     assert set(rates.values()) == {LEARNING_RATE}
+
+
+def test_the_clip_demo_is_one_of_batches_and_rows_keep_their_own_rates() -> None:
+    cells = DemoOptions(images=7, subject=CLIP).grid().cells()
+    assert [(cell.corruption, cell.variant) for cell in cells] == [
+        (name, row) for name in CORRUPTIONS for row in CLIP_ROWS
+    ]
+    assert {(cell.model, cell.scenario, cell.batch_size) for cell in cells} == {
+        ("bundled/mini_clip", "mild", CLIP_BATCH)
+    }
+    rates = {cell.variant: cell.option("lr") for cell in cells}
+    assert {name for name, rate in rates.items() if rate is None} == {"Zero-shot", "TPT", "TDA", "Default"}
 
 
 @pytest.mark.parametrize(

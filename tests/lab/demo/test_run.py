@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,14 +8,14 @@ from polytta.errors import StateError
 from polytta.lab.bench.plan import plan_cell
 from polytta.lab.bench.run import run_group
 from polytta.lab.demo import run as demo_run
-from polytta.lab.demo.options import ROWS, DemoOptions
+from polytta.lab.demo.options import CLASSIFIER, ROWS, DemoOptions
 from polytta.lab.demo.run import EXECUTION, run_demo
 
 TWO_ROWS = {name: ROWS[name] for name in ("Source", "Tent")}
 
 
 def options(rows: Mapping[str, Mapping[str, Any]] = TWO_ROWS) -> DemoOptions:
-    return DemoOptions(images=3, seed=5, rows=rows)
+    return DemoOptions(images=3, seed=5, subject=replace(CLASSIFIER, rows=rows))
 
 
 def test_every_cell_is_run_as_the_benchmark_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:

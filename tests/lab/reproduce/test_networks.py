@@ -23,8 +23,17 @@ def test_waterbirds_model_sees_the_whole_picture() -> None:
     assert source.preprocessing.fit == "squash"
 
 
-@pytest.mark.parametrize("build", [networks.clip_cifar10, networks.clip_cifar100])
-def test_clip_says_where_its_weights_belong(build: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("build", "file"),
+    [
+        (networks.clip_cifar10, "clip_vit_b32_laion2b"),
+        (networks.clip_cifar100, "clip_vit_b32_laion2b"),
+        (networks.openai_clip_cifar100, "clip_vit_b32_openai"),
+    ],
+)
+def test_clip_says_where_its_weights_belong(
+    build: object, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("POLYTTA_DATA", str(tmp_path))
-    with pytest.raises(DataError, match="clip_vit_b32_laion2b"):
+    with pytest.raises(DataError, match=file):
         build()  # type: ignore[operator]

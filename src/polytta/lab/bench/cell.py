@@ -112,8 +112,11 @@ class Cell:
         if self._is_recommended:
             options["preset"] = RECOMMENDED
         else:
-            plain = completed(self.to_settings(), nn.Identity())
+            plain = completed(self.to_settings(prompts="mean"), nn.Identity())
             options.update({name: getattr(plain, name) for name in _BY_PRESET})
+            if self.option("prompts") == "own":
+                # As many as there are templates, unless the row says: the record knows.
+                options["particles"] = self.option("particles")
         entries.update({name: _entry(value) for name, value in options.items()})
         entries.update(entry for name in self.settings for entry in _own_settings(name, self.settings[name]))
         return entries

@@ -32,7 +32,7 @@ from polytta.data.datasets import (
     webdataset,
 )
 from polytta.data.datasets.base import Image, Labels, Origin, Sample
-from polytta.data.datasets.cifar_classes import CIFAR10_CLASSES
+from polytta.data.datasets.cifar_classes import CIFAR10_CLASSES, CIFAR100_CLASSES
 from polytta.data.datasets.webdataset import ShardImages, is_sharded
 from polytta.errors import InputError
 from polytta.lab.bench import kept_array
@@ -40,7 +40,8 @@ from polytta.lab.bench.cell import Cell
 from polytta.stream import SCENARIOS, LabelShift, Markov, Scenario, Stream, open_stream
 
 BUNDLED = "bundled"
-CIFAR10 = "cifar10"
+# Archives by these names hold what the names say.
+CLASSES = {"cifar10": CIFAR10_CLASSES, "cifar100": CIFAR100_CLASSES}
 CORRUPTION_SEED = 0
 # The published number of draws per class is for ImageNet.
 PUBLISHED_SHIFT_CLASSES = 1000
@@ -274,7 +275,7 @@ def _clean(dataset: str, path: str | None) -> tuple[ArrayImages, NDArray[np.inte
         allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN, "NAME=FILE.npz", "NAME=FILE.tar", "NAME=FOLDER"))
         raise InputError(f"datasets: got {dataset!r}; allowed are {allowed}.")
     # Records name the dataset, whatever its file is called here.
-    clean = replace(npz_images(path, CIFAR10_CLASSES if dataset == CIFAR10 else None), name=dataset)
+    clean = replace(npz_images(path, CLASSES.get(dataset)), name=dataset)
     return clean, np.arange(len(clean))
 
 

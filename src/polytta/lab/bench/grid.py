@@ -46,7 +46,8 @@ class Grid:
     """batch1, mild, label_shift: one stream per corruption. mixed, continual, markov: one stream over all of them."""
     variants: tuple[str, ...] = ("source", "tent", "sar", "deyo", "naive", "kl", "svgd", "grad")
     """Rows by name: source, norm, tent, eata, sar, deyo, naive, kl, svgd, grad, grad_mixed, grad_flips, source_mirror,
-    source_lenses, lenses, and those the file of --config defines."""
+    source_lenses, lenses, default, looking; for models that read clip_tent, clip_sar, tpt, tda, clipartt, watt_p,
+    watt_s, watt_s_aug (_kl, _svgd, _grad), prompts_own; and those the file of --config defines."""
     methods: tuple[str, ...] = ()
     """More rows: each of these methods (a name, or module:Class) with each of --diversities, or alone where there are
     none."""

@@ -95,16 +95,31 @@ def plan_cell(cell: Cell) -> Plan:
 def source_model(cell: Cell, device: str = "cpu") -> SourceModel:
     """The cell's model, kept for the next cell that has the same."""
     # ImageNet-R has 200 of ImageNet's classes; the others are left out before anything is predicted.
-    return _source_model(cell.model, cell.weights_path, cell.normalisation, cell.dataset == "imagenet-r", device)
+    only_r = cell.dataset == "imagenet-r"
+    return _source_model(cell.model, cell.weights_path, cell.normalisation, only_r, _class_names(cell), device)
 
 
 @lru_cache(4)
-def _source_model(name: str, weights: str | None, normalisation: str, only_r: bool, device: str) -> SourceModel:
-    source = models.create(name, weights=weights, normalisation=normalisation)
+def _source_model(
+    name: str, weights: str | None, normalisation: str, only_r: bool, classes: tuple[str, ...] | None, device: str
+) -> SourceModel:
+    source = models.create(name, weights=weights, classes=classes, normalisation=normalisation)
     if only_r and source.num_classes == 1000:
         kept = imagenet_r_mask()
         source = replace(source, module=KeptClasses(source.module, kept).eval(), num_classes=len(kept))
     return replace(source, module=source.module.to(device))
+
+
+def _class_names(cell: Cell) -> tuple[str, ...] | None:
+    """The dataset's, for a model that reads them."""
+    if not models.reads_class_names(cell.model):
+        return None
+    names = open_cell_stream(cell).datasets[0].classes
+    if all(name.isdigit() for name in names):
+        raise InputError(
+            f"datasets: got {cell.dataset}, whose classes have no names; allowed for {cell.model} are those with names."
+        )
+    return tuple(name.replace("_", " ") for name in names)
 
 
 class KeptClasses(nn.Module):

@@ -11,6 +11,7 @@ from torch import nn
 
 from polytta.errors import ConfigError
 from polytta.lab.bench.cell import OPTIONS
+from polytta.lab.bench.clip_variants import CLIP_VARIANTS
 from polytta.lab.bench.record import canonical_json
 from polytta.roles.registry import as_tuples
 from polytta.settings import Settings, resolve
@@ -46,6 +47,7 @@ VARIANTS: dict[str, RowSettings] = {
     "lenses": {"method": "deyo", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
     "default": {},
     "looking": {"preset": "recommended", "pace": 0.0},
+    **CLIP_VARIANTS,
 }
 
 
@@ -63,8 +65,10 @@ def checked(label: str, row: RowSettings) -> dict[str, Any]:
             f"{where}: got {dict(row)}; allowed are names, finite numbers and tables of these."
         ) from error
     try:
-        # Which layers there are depends on the model; all else is better found wrong now than after an hour.
-        resolve(Settings.of({**settings, "targets": None, "exclude": None}, where), nn.Sequential(nn.LayerNorm(1)))
+        # Which layers and templates there are depends on the model; all else is better found wrong now than after an
+        # hour.
+        of_model = {"targets": None, "exclude": None, "prompts": "mean"}
+        resolve(Settings.of({**settings, **of_model}, where), nn.Sequential(nn.LayerNorm(1)))
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
     return settings

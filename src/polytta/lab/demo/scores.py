@@ -58,7 +58,7 @@ def plain_scores(run: DemoRun) -> dict[str, Any]:
         "severity": SEVERITY,
         "constants": first.pins["data"]["constants"],
         "seed": options.seed,
-        "learning_rate": options.learning_rate,
+        "learning_rate": options.subject.learning_rate,
         "rows": {
             row: {**settings, **vars(row_score(run, row)), "records": [record.key for record in run.of_row(row)]}
             for row, settings in options.rows.items()

@@ -8,7 +8,8 @@ from polytta.lab.pages.tables import Table, TableCell, TableRow
 def demo_table(run: DemoRun) -> Table:
     """One line per row; the first has no gain."""
     corruptions = (name.replace("_", " ") for name in run.options.corruptions)
-    header = ("method", *corruptions, "mean accuracy", "gain over source", "calibration error", "images/s")
+    first = next(iter(run.options.rows)).lower()
+    header = ("method", *corruptions, "mean accuracy", f"gain over {first}", "calibration error", "images/s")
     rows = []
     for number, row in enumerate(run.options.rows):
         score = row_score(run, row)

@@ -10,6 +10,9 @@ from polytta.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocess
 # The paper says OpenCLIP ViT-B/32 and names no weights; these are the ones whose published accuracy fits its figures.
 _CLIP = "open_clip/ViT-B-32/laion2b_s34b_b79k"
 _CLIP_FILE = "clip_vit_b32_laion2b"
+# WATT's own tables, from which the paper's is taken, name these.
+_OPENAI_CLIP = "open_clip/ViT-B-32/openai"
+_OPENAI_CLIP_FILE = "clip_vit_b32_openai"
 
 
 def clip_cifar10() -> SourceModel:
@@ -19,7 +22,18 @@ def clip_cifar10() -> SourceModel:
 
 def clip_cifar100() -> SourceModel:
     """CLIP with CIFAR-100's classes."""
-    return create(_CLIP, weights=weights_file(data_root(None), _CLIP_FILE), classes=CIFAR100_CLASSES)
+    return create(_CLIP, weights=weights_file(data_root(None), _CLIP_FILE), classes=_spaced(CIFAR100_CLASSES))
+
+
+def openai_clip_cifar100() -> SourceModel:
+    """OpenAI's CLIP with CIFAR-100's classes in WATT's eight templates."""
+    weights = weights_file(data_root(None), _OPENAI_CLIP_FILE)
+    return create(_OPENAI_CLIP, weights=weights, classes=_spaced(CIFAR100_CLASSES), templates="watt8")
+
+
+def _spaced(names: tuple[str, ...]) -> tuple[str, ...]:
+    """As people write them."""
+    return tuple(name.replace("_", " ") for name in names)
 
 
 def resnet50_two() -> SourceModel:

@@ -16,8 +16,9 @@ BACKBONES = {
     "ResNet-50-GN": ("timm/resnet50_gn.a1h_in1k", "resnet50_gn", "bundled/cifar10_resnet_gn"),
     "ViTBase-LN": ("timm/vit_base_patch16_224.augreg_in21k_ft_in1k", "vit_base_patch16_224", "bundled/cifar10_vit_ln"),
     "ResNet-50-BN": ("torchvision/resnet50", "resnet50", "bundled/cifar10_resnet_bn"),
-    "CLIP on CIFAR-10": ("polytta.lab.reproduce.networks:clip_cifar10", None, "bundled/cifar10_vit_ln"),
-    "CLIP on CIFAR-100": ("polytta.lab.reproduce.networks:clip_cifar100", None, "bundled/cifar10_vit_ln"),
+    "CLIP on CIFAR-10": ("polytta.lab.reproduce.networks:clip_cifar10", None, "bundled/mini_clip"),
+    "CLIP on CIFAR-100": ("polytta.lab.reproduce.networks:clip_cifar100", None, "bundled/mini_clip"),
+    "OpenAI CLIP on CIFAR-100": ("polytta.lab.reproduce.networks:openai_clip_cifar100", None, "bundled/mini_clip"),
     "Waterbirds ResNet-50": (
         "polytta.lab.reproduce.networks:resnet50_two",
         "waterbirds_resnet50",

@@ -1,6 +1,6 @@
 """Recipes that are a grid: the paper's accuracy tables, block by block."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,6 +43,10 @@ class TableBlock:
         severity: of the corruptions.
         rows: {method in the table: row of the grid}.
         define: rows of its own: arguments of ``polytta.adapt``.
+        define_at: the same by place; ``grad_rows`` unless a table has others.
+        not_run: {method in the table: why there is nothing to run}.
+        batch_size: on the paper's data; None for the scenario's own.
+        bundled_images: of each corruption on bundled data, where methods take longer than others'.
     """
 
     block: str
@@ -54,6 +58,10 @@ class TableBlock:
     severity: int = 5
     rows: Mapping[str, str] = field(default_factory=lambda: METHODS)
     define: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    define_at: Callable[[Place], Mapping[str, Mapping[str, Any]]] = lambda place: grad_rows(place)
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    batch_size: int | None = None
+    bundled_images: int | None = None
 
     @property
     def title(self) -> str:
@@ -77,18 +85,23 @@ class TableBlock:
             scenarios=(self.scenario,),
             variants=tuple(self.rows.values()),
             seeds=place.seeds,
-            images=place.images,
-            batch_size=place.batch_size,
+            images=self._images(place),
+            batch_size=place.batch_size or self.batch_size,
             lrs=() if rate is None else (rate,),
             normalisation=place.normalisation(model),
-            define={name: dict(row) for name, row in {**grad_rows(place), **self.define}.items()},
+            define={name: dict(row) for name, row in {**self.define_at(place), **self.define}.items()},
         )
 
     def images(self, place: Place) -> int:
         """Images to adapt to in all."""
         streams = len(self.columns(place)) * len(self.rows) * len(place.seeds)
         sizes = LABEL_SHIFT_IMAGES if self.scenario == "label_shift" else IMAGES
-        return streams * (place.images or sizes.get(self.dataset, 0))
+        return streams * (self._images(place) or sizes.get(self.dataset, 0))
+
+    def _images(self, place: Place) -> int | None:
+        """Of each corruption; None for all."""
+        fewer = place.is_bundled and not place.quick and self.bundled_images is not None
+        return self.bundled_images if fewer else place.images
 
 
 @dataclass(frozen=True)
@@ -114,14 +127,19 @@ class TableRecipe:
         rows = published_rows(self.name, block.block, block.backbone)
         measured = {}
         for row in rows:
+            if row.method in block.not_run:
+                continue
             own = [record for record in records if record.cell.variant == block.rows[row.method]]
             for column in columns:
                 measured[row.method, column] = accuracy_stat([r for r in own if r.cell.corruption == column])
             per_seed = [accuracy_stat([r for r in own if r.cell.seed == seed]).mean for seed in place.seeds]
             measured[row.method, AVERAGE] = Stat.of(per_seed)
         if columns != block.corruptions:  # the published average is over all of them
-            return comparison_table(block.title, rows, columns, measured, place, ranked_by=columns[0])
-        return comparison_table(block.title, rows, (*columns, AVERAGE), measured, place)
+            table = comparison_table(block.title, rows, columns, measured, place, ranked_by=columns[0])
+        else:
+            table = comparison_table(block.title, rows, (*columns, AVERAGE), measured, place)
+        missing = (f"{method} was not run: {why}." for method, why in block.not_run.items())
+        return replace(table, remarks=(*table.remarks, *missing))
 
 
 def grad_rows(place: Place) -> dict[str, dict[str, Any]]:

@@ -22,3 +22,12 @@ def test_errors_have_whiskers_within_the_axis() -> None:
     ticks = [float(line.get("x1", "")) for line in root.iter("line") if line.get("class") in ("axis", "grid")]
     assert min(ticks) <= float(whisker.get("x1", "")) < float(whisker.get("x2", "")) <= max(ticks)
     assert "3.0" in texts(root)
+
+
+def test_long_names_push_the_bars_aside() -> None:
+    def start(name: str) -> float:
+        root = parsed(bars_svg([Bar(name, 1, 3.0)], "points", "bars", signed=False))
+        return float(next(root.iter("rect")).get("x", ""))
+
+    assert start("Zero-shot") > 9 * 8
+    assert start("a") == start("Tent")

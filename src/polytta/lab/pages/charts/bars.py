@@ -7,7 +7,7 @@ from html import escape
 from polytta.lab.pages.charts.frame import WIDTH, Axis, svg_element
 
 _ROW_HEIGHT, _TOP, _BOTTOM = 30, 8, 40
-_NAME_WIDTH, _VALUE_WIDTH = 64, 76
+_LEAST_NAME_WIDTH, _LETTER_WIDTH, _VALUE_WIDTH = 64, 9, 76
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,10 @@ def bars_svg(bars: Sequence[Bar], title: str, description: str, *, signed: bool)
     axis = Axis.over(title, (0.0, *ends))
     bottom = _TOP + _ROW_HEIGHT * len(bars)
 
+    names = max(_LEAST_NAME_WIDTH, *(_LETTER_WIDTH * len(bar.name) for bar in bars))
+
     def x_of(value: float) -> float:
-        return _NAME_WIDTH + (WIDTH - _NAME_WIDTH - _VALUE_WIDTH) * axis.share(value)
+        return names + (WIDTH - names - _VALUE_WIDTH) * axis.share(value)
 
     parts = []
     for tick in axis.ticks:

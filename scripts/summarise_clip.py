@@ -1,0 +1,198 @@
+"""Tables of docs/clip.md: every CLIP row of a run beside zero-shot, with what it costs.
+
+    polytta bench --config benchmarks/grids/clip_batch128.toml --seeds 0 1 2 --out out/clip
+    python scripts/time_clip.py --out out/clip_times.csv
+    python scripts/summarise_clip.py out/clip --times out/clip_times.csv --into docs/clip.md
+
+Prints the tables, and with --into puts them between the marks in that file. Gains are over zero-shot on the same
+images; their intervals are 95 %, from the paired differences image by image. Seeds have the same images in another
+order and count as one draw of them; corruptions count as draws of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+
+from polytta.errors import InputError
+from polytta.lab.bench import read_records
+from polytta.lab.bench.record import Record
+
+BEGIN, END = "<!-- made by scripts/summarise_clip.py: begin -->", "<!-- made by scripts/summarise_clip.py: end -->"
+ZERO_SHOT = "source"
+NAMES = {
+    "source": "zero-shot",
+    "tent": "Tent, ten steps on every batch",
+    "tent_online": "Tent, online",
+    "sar": "SAR, online",
+    "tpt": "TPT",
+    "tda": "TDA",
+    "clipartt": "CLIPArTT",
+    "watt_p": "WATT-P",
+    "watt_s": "WATT-S",
+    "watt_s_aug": "WATT-S+Aug",
+    "watt_s_aug_kl": "WATT-S+Aug+Reg (KL)",
+    "watt_s_aug_svgd": "WATT-S+Aug+Reg (SVGD)",
+    "watt_s_aug_grad": "WATT-S+Aug+Reg (Grad)",
+    "prompts_own": "a template each, by evidence",
+    "looking": "default, never learning",
+    "default": "**default**",
+}
+REGULARISED = ("watt_s_aug_kl", "watt_s_aug_svgd", "watt_s_aug_grad")
+
+Run = Mapping[tuple[str, str, int], Record]
+"""{(row, corruption, seed): record}."""
+Times = Mapping[tuple[str, int], Mapping[str, str]]
+"""{(row, batch): line of the CSV}."""
+
+
+def runs_of(records: Iterable[Record]) -> dict[tuple[str, str, int], Run]:
+    """{(model, dataset, batch size): its records}."""
+    found: dict[tuple[str, str, int], dict[tuple[str, str, int], Record]] = {}
+    for record in records:
+        cell = record.cell
+        if cell.corruption is None or not isinstance(cell.corruption, str):
+            continue
+        place = (cell.model, cell.dataset, cell.batch_size)
+        found.setdefault(place, {})[cell.variant, cell.corruption, cell.seed] = record
+    return found
+
+
+def times_of(file: Path | None) -> Times:
+    if file is None:
+        return {}
+    with file.open(encoding="utf-8", newline="") as stream:
+        return {(line["row"], int(line["batch"])): line for line in csv.DictReader(stream)}
+
+
+def rows_of(run: Run) -> list[str]:
+    """Rows in the order of the names, then the others."""
+    known = dict.fromkeys(row for row, _, _ in run)
+    return [row for row in NAMES if row in known] + [row for row in known if row not in NAMES]
+
+
+def places_of(run: Run, *rows: str) -> list[tuple[str, int]]:
+    """(corruption, seed) that all these rows have."""
+    have = [{(corruption, seed) for own, corruption, seed in run if own == row} for row in rows]
+    return sorted(set.intersection(*have))
+
+
+def mean(run: Run, row: str) -> float:
+    """Percent, over corruptions of means over seeds."""
+    by_corruption: dict[str, list[float]] = {}
+    for corruption, seed in places_of(run, row):
+        by_corruption.setdefault(corruption, []).append(run[row, corruption, seed].results.accuracy)
+    return float(np.mean([np.mean(own) for own in by_corruption.values()]))
+
+
+def gain(run: Run, row: str, over: str) -> tuple[float, float]:
+    """Points over another row on the streams both have, and half of the interval."""
+    differences: dict[str, list[float]] = {}
+    variances: dict[str, list[float]] = {}
+    for corruption, seed in places_of(run, row, over):
+        own, other = (run[name, corruption, seed].correct.astype(np.float64) for name in (row, over))
+        differences.setdefault(corruption, []).append(float((own - other).mean()))
+        variances.setdefault(corruption, []).append(float((own - other).var() / len(own)))
+    points = float(np.mean([np.mean(own) for own in differences.values()]))
+    spread = sqrt(sum(float(np.mean(own)) for own in variances.values())) / len(variances)
+    return 100 * points, 100 * 1.96 * spread
+
+
+def table(run: Run, times: Times) -> str:
+    """One line per row."""
+    batches = sorted({batch for _, batch in times})
+    header = ["", "mean accuracy", "gain over zero-shot", *(f"ms, batch {batch}" for batch in batches)]
+    header += [f"times a plain loop's speed, batch {batch}" for batch in batches]
+    lines = [_line(header), _line([":--", *["--:"] * (len(header) - 1)])]
+    for row in rows_of(run):
+        gained = ""
+        if row != ZERO_SHOT:
+            points, half = gain(run, row, ZERO_SHOT)
+            gained = f"{points:+.1f} ± {half:.1f}"
+        cells = [NAMES.get(row, row), f"{mean(run, row):.1f}", gained]
+        cells += [_time(times, row, batch, "milliseconds") for batch in batches]
+        cells += [_time(times, row, batch, "times_faster") for batch in batches]
+        lines.append(_line(cells))
+    return "\n".join(lines)
+
+
+def goals(run: Run, times: Times, batch: int) -> list[str]:
+    """What was hoped for, beside what was seen."""
+    rows, said = rows_of(run), []
+    regularised = [row for row in REGULARISED if row in rows]
+    if regularised and "watt_s" in rows:
+        best = max(regularised, key=lambda row: mean(run, row))
+        points, half = gain(run, best, "watt_s")
+        said.append(f"{NAMES[best]} over WATT-S: {points:+.1f} ± {half:.1f} points (goal +2).")
+    others = [row for row in rows if row not in ("default", "looking", "prompts_own")]
+    if "default" in rows and others:
+        best = max(others, key=lambda row: mean(run, row))
+        points, half = gain(run, "default", best)
+        said.append(
+            f"The default over the best of the others, {NAMES.get(best, best)}: {points:+.1f} ± {half:.1f} points."
+        )
+    if ("default", batch) in times and ("watt_p", batch) in times:
+        own, other = (float(times[row, batch]["milliseconds"]) for row in ("default", "watt_p"))
+        said.append(f"A batch of {batch} takes the default {own / other:.3f} of WATT-P's time (goal 0.1).")
+    return said
+
+
+def text(records: Sequence[Record], times: Times) -> str:
+    """All tables as Markdown."""
+    parts = []
+    for (model, dataset, batch), run in sorted(runs_of(records).items()):
+        rows = rows_of(run)
+        if ZERO_SHOT not in rows:
+            raise InputError(f"RUN: got no row {ZERO_SHOT!r} on {dataset}; allowed are runs with it.")
+        places = places_of(run, ZERO_SHOT)
+        first = run[(ZERO_SHOT, *places[0])]
+        corruptions, seeds = ({place[number] for place in places} for number in (0, 1))
+        heading = (
+            f"{model} on {dataset}, severity {first.cell.severity}, {len(corruptions)} corruption(s), "
+            f"{first.results.images:,} images of each, {len(seeds)} seed(s), batches of {batch}, "
+            f"{first.cell.option('precision')}. Percent right, mean over corruptions."
+        )
+        parts += [heading, table(run, times), "\n".join(f"- {line}" for line in goals(run, times, batch))]
+    if times:
+        line = next(iter(times.values()))
+        parts.append(f"Times: {line['device']}, {line['precision']}; medians of whole calls, predicting and learning.")
+    return "\n\n".join(part for part in parts if part)
+
+
+def put_into(file: Path, found: str) -> None:
+    """Replaces what is between the marks."""
+    page = file.read_text("utf-8")
+    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
+        raise InputError(f"--into: got {file} without the marks; allowed is a file with {BEGIN} and {END}, once each.")
+    before, _, rest = page.partition(BEGIN)
+    file.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{rest.partition(END)[2]}", "utf-8")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _time(times: Times, row: str, batch: int, column: str) -> str:
+    value = times.get((row, batch), {}).get(column, "")
+    return f"{float(value):.1f}" if value else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", type=Path, help="folder of polytta bench")
+    parser.add_argument("--times", type=Path, help="CSV of scripts/time_clip.py")
+    parser.add_argument("--into", type=Path, help="file to put the tables into, between the marks")
+    options = parser.parse_args()
+    found = text(list(read_records(options.run)), times_of(options.times))
+    print(found)
+    if options.into is not None:
+        put_into(options.into, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The plain loop that polytta is timed against does the same work: it gives the same answers."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from tests.lab.bench.networks import reading
+
+import polytta
+from polytta.methods import WATTP, WATTS
+from polytta.methods.watt import WATT
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("time_clip", ROOT / "scripts" / "time_clip.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(importlib.import_module("sys").modules, "time_clip", module)
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("method", [WATTS(rounds=2), WATTP(rounds=2)], ids=lambda one: one.name)
+def test_the_plain_loop_is_the_method(script: ModuleType, method: WATT, flips: bool) -> None:
+    network = reading().module
+    x = torch.randn(6, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    adapted = polytta.adapt(
+        network,
+        method,
+        particles=1,
+        optimizer="adam",
+        lr=1e-3,
+        exclude=None,
+        views="flips" if flips else "none",
+    )
+    plain = script.PlainWATT(network, method, flips=flips)
+    first = plain(x)
+    torch.testing.assert_close(adapted(x), first, atol=1e-4, rtol=1e-4)
+    assert torch.equal(plain(x), first), "every batch starts from the source model"
+    assert (first - network(x).log_softmax(dim=-1)).abs().max() > 1e-2, "it has learnt"
+
+
+def test_every_row_of_the_grid_is_timed_and_quick_ones_are_short(script: ModuleType) -> None:
+    rows = script.rows_of(script.GRID, "fp32", quick=True)
+    assert set(script.PLAIN) | set(script.AGAINST) <= set(rows)
+    assert rows["watt_s_aug"]["method"] == {"name": "watt_s", "order": "own", "steps": 1, "rounds": 1}
+    assert script.rows_of(script.GRID, "fp32", quick=False)["watt_p"]["method"] == "watt_p"
