@@ -55,14 +55,16 @@ def orders(scenario: str, labels: np.ndarray, seed: int) -> np.ndarray:
     return np.stack([np.stack([np.full(count, domain), place], -1) for domain in range(len(DOMAINS))])
 
 
-def record(model: nn.Module, images: Tensor, order: Tensor, batch: int) -> tuple[Tensor, polytta.Adapted]:
+def record(
+    model: nn.Module, images: Tensor, order: Tensor, batch: int, paces: list[float]
+) -> tuple[Tensor, polytta.Adapted]:
     """(streams, hypotheses, images, classes) log-probabilities before each step."""
     streams = order.shape[0]
     mixed = any(is_batch_norm(module) for module in model.modules())
     adapted = polytta.adapt(
         model,
         preset="recommended",
-        pace=PACES,
+        pace=paces,
         statistics=("source", "blend") if mixed else "auto",
         aggregate=Evidence(restart=False, sleep=False),
         populations=streams,
@@ -86,6 +88,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=1984)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", nargs="+", default=["cifar10_resnet_gn", "cifar10_vit_ln"])
+    parser.add_argument("--paces", type=float, nargs="+", default=list(PACES))
     parser.add_argument("--scenarios", nargs="+", default=list(SCENARIOS), choices=list(SCENARIOS))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -102,7 +105,7 @@ def main() -> None:
             batch = SCENARIOS[scenario]
             order = torch.as_tensor(orders(scenario, labels, options.seed)).to(device)
             order = order[:, : order.shape[1] - order.shape[1] % batch]
-            log_probs, adapted = record(source.module.to(device), images, order, batch)
+            log_probs, adapted = record(source.module.to(device), images, order, batch, options.paces)
             domains, items = order[..., 0].cpu().numpy(), order[..., 1].cpu().numpy()
             np.savez_compressed(
                 options.out / f"{name}-{scenario}.npz",

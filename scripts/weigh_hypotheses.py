@@ -55,11 +55,12 @@ class Run:
         return found[0] - found[1]
 
 
-def read(file: Path, paces: list[float]) -> Run:
-    """A file, as if the population had only some of the paces."""
+def read(file: Path, paces: list[float], without: str | None = None) -> Run:
+    """A file, as if the population had only some of the paces, and not this lens."""
     stored = np.load(file)
     axes = json.loads(str(stored["axes"]))
-    kept = [n for n, own in enumerate(axes) if any(own["pace"] == f"pace {pace:g}" for pace in paces)]
+    wanted = {f"pace {pace:g}" for pace in paces}
+    kept = [n for n, own in enumerate(axes) if own["pace"] in wanted and own["lens"] != without]
     anchors, twins = (torch.tensor([kept.index(row[n]) for n in kept]) for row in stored["anchors"].tolist())
     return Run(
         file.stem,
@@ -99,7 +100,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--paces", type=float, nargs="+", default=[0.0, 0.1])
     options = parser.parse_args()
-    runs = [read(file, options.paces) for file in sorted(options.folder.glob("*.npz"))]
+    files = sorted(options.folder.glob("*.npz"))
+    runs = [read(file, options.paces) for file in files]
     if not runs:
         raise SystemExit(f"got {options.folder}, which holds no records; allowed is what record_hypotheses.py wrote.")
     print("| | " + " | ".join(run.name for run in runs) + " |\n" + "|---" * (len(runs) + 1) + "|")
@@ -109,6 +111,9 @@ def main() -> None:
             for name, value in changes.items():
                 changed.enter_context(patch.object(evidence, name, value))
             line(label, runs, weighed)
+    for lens in ("farther", "sharper", "horizontal_flip", "much_farther"):
+        line(f"without {lens}", [read(file, options.paces, lens) for file in files], weighed)
+    line("nothing learnt", [read(file, options.paces[:1]) for file in files], weighed)
 
 
 if __name__ == "__main__":
