@@ -6,10 +6,10 @@ import pytest
 
 from polytta.lab.pages.bench.write import RESULTS, write_report
 
-DOCS = Path(__file__).parents[4] / "docs"
+FOLDER = Path(__file__).parents[4] / "docs" / "results" / "paper"
 
 
-@pytest.mark.skipif(not (DOCS / "results").is_dir(), reason="no results are committed")
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="no results are committed")
 def test_results_regenerate(tmp_path: Path) -> None:
-    write_report(DOCS / "results", tmp_path)
-    assert (tmp_path / RESULTS).read_bytes() == (DOCS / "results.md").read_bytes()
+    write_report(FOLDER, tmp_path)
+    assert (tmp_path / RESULTS).read_bytes() == (FOLDER / "results.md").read_bytes()

@@ -1,6 +1,6 @@
-"""The tables of docs/findings.md, from the committed results.
+"""The tables of docs/findings.md about the paper's populations, from the committed results.
 
-python scripts/summarise_results.py [docs/results]
+python scripts/summarise_paper.py [docs/results/paper]
 """
 
 import argparse
@@ -21,9 +21,6 @@ ROWS = {
     "grad": "Grad, K = 3",
     "grad_mixed": "Grad, mixed optimizers",
     "grad_flips": "Grad, flips",
-    "span": "four learning rates, evidence",
-    "source_lenses": "five lenses, evidence, nothing learnt",
-    "lenses": "**five lenses, evidence, DeYO**",
 }
 NAMES = {"tent": "Tent", "sar": "SAR", "deyo": "DeYO"}
 
@@ -46,15 +43,6 @@ def mean(panel: Panel, row: Row | None, measure: str = "accuracy") -> float:
     return stat.mean
 
 
-def worst(panel: Panel, name: str) -> float:
-    """Smallest gain over the source model on one corruption, seeds averaged."""
-    own, source = row(panel, name), panel.source
-    assert own is not None
-    assert source is not None
-    pairs = [(own.stat(column), source.stat(column)) for column in panel.columns]
-    return min(mine.mean - theirs.mean for mine, theirs in pairs if mine is not None and theirs is not None)
-
-
 def table(head: str, results: list[Panel], lines: dict[str, list[str]]) -> str:
     titles = [f"{MODELS[panel.fields['model']]} {SCENARIOS[panel.fields['scenario']]}" for panel in results]
     rows = [f"| {head} | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
@@ -68,26 +56,20 @@ def accuracies(results: list[Panel]) -> str:
         if name == "source":
             singles = [(panel.best_single, panel) for panel in results]
             lines["best single method"] = [f"{mean(p, own):.1f} ({NAMES[own.name]})" for own, p in singles if own]
-    lines["lenses over the best single"] = [
-        f"{mean(panel, row(panel, 'lenses')) - mean(panel, panel.best_single):+.1f}" for panel in results
-    ]
-    lines["lenses, worst corruption over source"] = [
-        "-" if panel.fields["scenario"] == "mixed" else f"{worst(panel, 'lenses'):+.1f}" for panel in results
-    ]
     return table("percent right", results, lines)
 
 
 def disagreement(results: list[Panel]) -> str:
     lines = {
-        ROWS[name].strip("*"): [f"{100 * mean(panel, row(panel, name), 'disagreement'):.1f}" for panel in results]
-        for name in ("naive", "svgd", "grad", "lenses")
+        ROWS[name]: [f"{100 * mean(panel, row(panel, name), 'disagreement'):.1f}" for panel in results]
+        for name in ("naive", "svgd", "grad")
     }
     return table("percent of images particles disagree on", results, lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("docs/results"))
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("docs/results/paper"))
     results = read(parser.parse_args().folder)
     print(accuracies(results), disagreement(results), sep="\n\n")
 

@@ -1,0 +1,52 @@
+"""Numbers in the documentation are those of the committed results."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+FINDINGS = (ROOT / "docs" / "findings.md").read_text()
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def default() -> ModuleType:
+    return script("summarise_default")
+
+
+def test_findings_and_readme_carry_the_tables_of_the_default(default: ModuleType) -> None:
+    panels = default.read(RESULTS)
+    assert len(panels) == 15
+    assert default.headline(panels) in (ROOT / "README.md").read_text()
+    assert default.goals(panels) in FINDINGS
+    assert default.safety(panels) in FINDINGS
+    for model in ("ResNet-GN", "ViT", "ResNet-BN"):
+        assert default.percents(panels, model) in FINDINGS
+
+
+def test_an_oracle_rate_is_the_best_and_a_collapsed_rival_is_no_yardstick(default: ModuleType) -> None:
+    def row(accuracy: float) -> object:
+        return default.Row({"fog": [accuracy]}, 100, [0.1])
+
+    panel = {"source": row(50), "tent": row(40), "tent_0": row(55), "tent_1": row(20), "sar": row(51)}
+    assert default.best_rival(panel)[0] == "tent_0"
+    assert default.best_rival({"source": row(50), "tent": row(40)})[0] == "source"
+
+
+def test_findings_carry_the_tables_of_the_papers_populations() -> None:
+    paper = script("summarise_paper")
+    panels = paper.read(RESULTS / "paper")
+    assert len(panels) == 11
+    assert paper.accuracies(panels) in FINDINGS
+    assert paper.disagreement(panels) in FINDINGS
