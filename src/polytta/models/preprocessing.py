@@ -48,10 +48,17 @@ class Preprocessing:
 
     def __call__(self, images: Sequence[NDArray[np.uint8]]) -> Tensor:
         """Stack images (height x width x 3, uint8) into a normalised batch (N, 3, size, size)."""
-        batch = np.stack([self._fitted(image) for image in images])
-        scaled = torch.from_numpy(batch).permute(0, 3, 1, 2).float() / 255
-        mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (self.mean, self.std))
-        return ((scaled - mean) / std).contiguous()
+        return self.normalised(self.fitted(images))
+
+    def fitted(self, images: Sequence[NDArray[np.uint8]]) -> Tensor:
+        """(N, size, size, 3) uint8."""
+        return torch.from_numpy(np.stack([self._fitted(image) for image in images]))
+
+    def normalised(self, batch: Tensor) -> Tensor:
+        """(N, 3, size, size) float32 of what :meth:`fitted` gives, on its device."""
+        white = torch.tensor(255.0, device=batch.device)  # as a tensor, since a GPU multiplies by a number's reciprocal
+        mean, std = (torch.tensor(values, device=batch.device).view(1, 3, 1, 1) for values in (self.mean, self.std))
+        return ((batch.permute(0, 3, 1, 2).float() / white - mean) / std).contiguous()
 
     def _fitted(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:

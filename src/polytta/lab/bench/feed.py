@@ -20,7 +20,7 @@ from polytta.stream import Stream
 
 # Preprocessed images held at once where they are not kept.
 _FEED_BYTES = 2**26
-# Of the free memory of a GPU, how much kept images may take: populations need the rest.
+# Of a GPU's memory, and of what is free of it, how much kept images may take: populations need the rest.
 _SHARE_KEPT = 0.25
 _AT_ONCE = 2048
 
@@ -43,24 +43,28 @@ class Shelf:
 
     def offers(self, streams: Sequence[Stream], source: SourceModel, device: str) -> bool:
         """Whether all images of these streams lie on the device now."""
-        if not device.startswith("cuda"):
-            return False
         if self._of != (source.preprocessing, device):
             self._of, self._kept = (source.preprocessing, device), {}
         wanted = _wanted(streams)
-        for known in [key for key in self._kept if key not in wanted]:
-            del self._kept[known]
         missing = {
             key: (dataset, items)
             for key, (dataset, items) in wanted.items()
             if key not in self._kept or (self._kept[key].places[items] < 0).any()
         }
-        size = 3 * source.preprocessing.size**2 * 4
-        if size * sum(len(items) for _, items in missing.values()) > _SHARE_KEPT * torch.cuda.mem_get_info(device)[0]:
+        needed = 3 * source.preprocessing.size**2 * 4 * sum(len(items) for _, items in missing.values())
+        free, whole = _memory(device)
+        for idle in [key for key in self._kept if key not in wanted]:
+            if needed + self.bytes > _SHARE_KEPT * whole:
+                del self._kept[idle]
+        if needed > _SHARE_KEPT * free:
             return False
         for key, (dataset, items) in missing.items():
             parts = [
-                source.preprocessing([dataset[int(n)][0] for n in items[start : start + _AT_ONCE]]).to(device)
+                source.preprocessing.normalised(
+                    source.preprocessing.fitted([dataset[int(n)][0] for n in items[start : start + _AT_ONCE]]).to(
+                        device
+                    )
+                )
                 for start in range(0, len(items), _AT_ONCE)
             ]
             places = np.full(len(dataset), -1)
@@ -68,20 +72,31 @@ class Shelf:
             self._kept[key] = Kept(dataset, places, torch.cat(parts))
         return True
 
+    @property
+    def bytes(self) -> int:
+        """That the kept images take."""
+        return sum(kept.images.nbytes for kept in self._kept.values())
+
     def batches(self, streams: Sequence[Stream], device: str) -> Iterator[Tensor]:
         """(G, B, C, H, W)."""
-        first = dict(zip(self._kept, np.cumsum([0, *(len(kept.images) for kept in self._kept.values())]), strict=False))
-        every = torch.cat([kept.images for kept in self._kept.values()])
+        here = {key: self._kept[key] for key in _wanted(streams)}
+        first = dict(zip(here, np.cumsum([0, *(len(kept.images) for kept in here.values())]), strict=False))
+        every = torch.cat([kept.images for kept in here.values()])
         places = []
         for stream in streams:
             own = np.empty(len(stream), np.int64)
             for number, dataset in enumerate(stream.datasets):
-                here = stream.order.domain == number
-                own[here] = first[id(dataset)] + self._kept[id(dataset)].places[stream.order.item[here]]
+                own_place = stream.order.domain == number
+                own[own_place] = first[id(dataset)] + here[id(dataset)].places[stream.order.item[own_place]]
             places.append(torch.as_tensor(own))
         chosen = torch.stack(places).to(device)
         for _, begin, end in streams[0].bounds():
             yield every[chosen[:, begin:end]]
+
+
+def _memory(device: str) -> tuple[int, int]:
+    """Free and whole, in bytes."""
+    return torch.cuda.mem_get_info(device)
 
 
 def _wanted(streams: Sequence[Stream]) -> dict[int, tuple[ImageDataset, NDArray[np.int64]]]:
@@ -103,7 +118,7 @@ def batches(streams: Sequence[Stream], source: SourceModel, device: str, clock: 
     if any([own[1:] for own in bound] != [own[1:] for own in bounds[0]] for bound in bounds):
         raise RuntimeError("streams of one group have batches of different sizes: labels would be mistaken")
     with clock.stopped():
-        kept = SHELF.offers(streams, source, device)
+        kept = device.startswith("cuda") and SHELF.offers(streams, source, device)
     if kept:
         yield from SHELF.batches(streams, device)
         with clock.stopped():
