@@ -15,7 +15,7 @@ import polytta
 from polytta.checks.networks import small_clip, small_stream
 from polytta.clip import TEMPLATES, ZeroShot, text, zero_shot
 from polytta.errors import ConfigError, InputError, ModelError
-from polytta.methods import TDA, TPT, WATTP, WATTS, CLIPArTT, DiffTPT
+from polytta.methods import TDA, TPT, WATTP, WATTS, CLIPArTT, DiffTPT, tpt
 from polytta.models._torchvision_cpu import import_zoo
 
 CLASSES = ("cat", "dog", "fire truck")
@@ -342,3 +342,24 @@ def test_logits_keep_their_digits_where_the_encoder_has_few() -> None:
     assert mixed.dtype == torch.float32
     assert torch.equal(mixed, exact)
     assert network.classify(features.bfloat16(), network.class_features).dtype == torch.float32
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_prompts_of_few_images_at_once_change_no_answer(images: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = small_clip()
+    x = small_stream(1, 7)[0]
+    method = TPT(views=3, share=0.5, steps=2)
+    together = polytta.adapt(network, method, particles=2)(x)
+    sizes = []
+    tuned = TPT.tuned
+
+    def watched(self: TPT, network: Any, seen: Tensor) -> tuple[Tensor, Tensor]:
+        sizes.append(seen.shape[0])
+        return tuned(self, network, seen)
+
+    monkeypatch.setattr(TPT, "tuned", watched)
+    embedded = network.text.embedded(network.text.tokens([f"a photo of a {name}." for name in network.classes]))
+    monkeypatch.setattr(tpt, "_VALUES_AT_ONCE", images * embedded.numel())
+    torch.testing.assert_close(polytta.adapt(network, method, particles=2)(x), together, atol=1e-5, rtol=1e-5)
+    assert max(sizes) == images
+    assert sum(sizes) == 14

@@ -23,6 +23,8 @@ from polytta.methods.prompts import Prompts
 from polytta.methods.text_targets import features_of
 from polytta.roles import Context, Lesson, Noise, Pass, Sight, State, entropy
 
+_VALUES_AT_ONCE = 2**25
+"""Of what the text encoder reads; it keeps some hundred times as much to differentiate."""
 ViewsOf = Callable[[Tensor, Noise], Sequence[Tensor]]
 """Images (K, B, ...) and random numbers to views of them (K, B, ...), the images themselves not among them."""
 
@@ -71,10 +73,17 @@ class TPT(Method):
         network: Any = context.network
         views = self._views(context, passes[0])
         seen = torch.stack(views, dim=2).flatten(0, 1).detach()
+        # Every image has a prompt of its own for every class, and all of them are differentiated.
+        most = max(1, _VALUES_AT_ONCE // _prompts(network, self.context).embedded.numel())
+        answer = torch.cat([self._answered(network, part) for part in seen.split(most)])
+        return Sight(passes, logits, answer.unflatten(0, logits.shape[:2]).to(logits.dtype))
+
+    def _answered(self, network: Any, seen: Tensor) -> Tensor:
+        """(N, C) logits of N images by their own prompts."""
         vectors, _ = self.tuned(network, seen)
         with torch.no_grad():
-            answer = network.classify(seen[:, :1], _prompts(network, self.context).features(vectors)).squeeze(1)
-        return Sight(passes, logits, answer.unflatten(0, logits.shape[:2]).to(logits.dtype))
+            answer: Tensor = network.classify(seen[:, :1], _prompts(network, self.context).features(vectors))
+            return answer.squeeze(1)
 
     def learn(self, context: Context, passes: Sequence[Pass], state: State) -> Lesson:
         """Nothing is left of an image."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.lab.bench.cells import run_cell, run_cells, tiny_cell
 from tests.lab.bench.test_populations import assert_same
 
@@ -68,8 +69,28 @@ def test_a_row_of_own_templates_is_known_by_as_many_particles_and_told_of_in_tab
         plan_cell(replace(one, model="tests.lab.bench.networks:tiny"))
 
 
+def archive(folder: Path, classes: int) -> str:
+    images = np.zeros((classes, 32, 32, 3), np.uint8)
+    np.savez(folder / "mine.npz", x=images, y=np.arange(classes))
+    return str(folder / "mine.npz")
+
+
+def reader(dataset: str, path: str) -> Cell:
+    return replace(cell("source"), model="bundled/mini_clip", dataset=dataset, data_path=path, images=4)
+
+
+def test_a_model_that_reads_is_given_the_names_of_the_dataset(tmp_path: Path) -> None:
+    pinned = plan_cell(reader("cifar100", archive(tmp_path, 100))).pins["model"]
+    assert (pinned["num_classes"], pinned["classes"][:2]) == (100, ["apple", "aquarium fish"])
+    assert plan_cell(reader("cifar10", archive(tmp_path, 10))).pins["model"]["classes"][0] == "airplane"
+
+
 def test_numbers_are_no_class_names(tmp_path: Path) -> None:
-    np.savez(tmp_path / "mine.npz", x=np.zeros((4, 32, 32, 3), np.uint8), y=np.arange(4))
-    one = replace(cell("source"), model="bundled/mini_clip", dataset="mine", data_path=str(tmp_path / "mine.npz"))
     with pytest.raises(InputError, match="whose classes have no names"):
-        plan_cell(replace(one, images=4))
+        plan_cell(reader("mine", archive(tmp_path, 4)))
+    for name in ("n01440764", "n01443537"):
+        (tmp_path / "folder" / name).mkdir(parents=True)
+        Image.new("RGB", (32, 32)).save(tmp_path / "folder" / name / "one.png")
+    ids = replace(reader("folder", str(tmp_path / "folder")), images=2, corruption=None, severity=None)
+    with pytest.raises(InputError, match="whose classes have no names"):
+        plan_cell(ids)

@@ -34,7 +34,7 @@ class Grid:
 
     models: tuple[str, ...] = ("bundled/cifar10_resnet_gn",)
     """Source models, as NAME or NAME=FILE with the weights: bundled/NAME, timm/NAME.TAG, torchvision/NAME,
-    module:function."""
+    open_clip/ARCHITECTURE/TAG (with the dataset's class names, as bundled/mini_clip), module:function."""
     datasets: tuple[str, ...] = ("bundled",)
     """bundled, cifar10=FILE.npz (clean images that are corrupted here), a dataset `polytta data status` lists,
     NAME=FOLDER as `polytta corrupt` writes it, or NAME=FILE.tar (or a folder of these) in the WebDataset layout."""

@@ -1,6 +1,7 @@
 """Everything that decides a cell's numbers, found out before it is run: so that a finished cell is known by its key."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -31,6 +32,8 @@ _NOT_PINNED = ("engine", "populations", "particles_at_once")
 # Decided settings have them in one form alone, and records from before they came keep their keys.
 _SAID_BY_OTHERS = ("axes", "size")
 _NEWER = {"steps": 1, "episodic": False, "prompts": "mean"}
+# What stands for a name in some datasets: a label, or an id of WordNet.
+_NUMBER = re.compile(r"\d+|n\d{8}")
 _FAMILIES: dict[tuple[str, str, tuple[str, ...]], str] = {}
 
 
@@ -115,7 +118,7 @@ def _class_names(cell: Cell) -> tuple[str, ...] | None:
     if not models.reads_class_names(cell.model):
         return None
     names = open_cell_stream(cell).datasets[0].classes
-    if all(name.isdigit() for name in names):
+    if all(_NUMBER.fullmatch(name) for name in names):
         raise InputError(
             f"datasets: got {cell.dataset}, whose classes have no names; allowed for {cell.model} are those with names."
         )
