@@ -1,6 +1,7 @@
 """Chooses the command; turns errors the package raises on purpose into one line and exit code 2."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PolyttaError as error:
         print(f"polytta: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("polytta: stopped.", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        # Once is enough: who presses it again would only see the insides of an orderly end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print(f"polytta: stopped{f'; {stop}' if str(stop) else ''}.", file=sys.stderr)
         return 130

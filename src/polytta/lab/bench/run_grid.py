@@ -7,7 +7,7 @@ from typing import Literal
 
 from tqdm import tqdm
 
-from polytta.errors import ConfigError
+from polytta.errors import ConfigError, Stopped
 from polytta.lab.bench.execution import Execution
 from polytta.lab.bench.grid import Grid
 from polytta.lab.bench.groups import CellOutcome, Failure, Group, make_groups, work
@@ -77,7 +77,15 @@ def benchmark(grid: Grid, folder: str | Path, options: Options | None = None) ->
     missing = [plan for plan in plans if not store.is_finished(plan)]
     events = JsonLines(store.folder)
     events.started(len(plans), len(plans) - len(missing))
-    failures = _run_missing(missing, len(plans), store, [events, *trackers], options)
+    try:
+        failures = _run_missing(missing, len(plans), store, [events, *trackers], options)
+    except KeyboardInterrupt:
+        store.write_tables()
+        finished = sum(store.is_finished(plan) for plan in plans)
+        raise Stopped(
+            f"{finished} of {len(plans)} cells are finished and kept in {store.folder}, and the same command goes on "
+            "from there"
+        ) from None
     records = store.write_tables()
     return Summary(records, len(plans) - len(missing), len(missing) - len(failures), failures)
 
