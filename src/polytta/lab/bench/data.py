@@ -90,12 +90,11 @@ def default_corruptions(dataset: str, path: str | None = None) -> tuple[str, ...
     """What is run where nobody says: all that `polytta corrupt` wrote, photographs as they are, the common fifteen."""
     if dataset in PLAIN:
         return (CLEAN,)
-    if dataset in CORRUPTED or path is None:
-        return COMMON_CORRUPTIONS
-    generated = read_generated(Path(path))
+    generated = None if path is None else read_generated(Path(path))
     if generated is not None:
         return generated.corruptions
-    return (CLEAN,) if _is_files(path) else COMMON_CORRUPTIONS
+    as_they_are = path is not None and dataset not in CORRUPTED and _is_files(path)
+    return (CLEAN,) if as_they_are else COMMON_CORRUPTIONS
 
 
 def _is_files(path: str) -> bool:

@@ -39,8 +39,8 @@ class Grid:
     and normalised by mean and std."""
     datasets: tuple[str, ...] = ("bundled",)
     """bundled, a dataset `polytta data status` lists, or a path, also as NAME=PATH: a folder with a folder of images
-    per class, a folder that `polytta corrupt` wrote, an npz file with x and y, or WebDataset tar files. Labels follow the
-    sorted names of the folders."""
+    per class, a folder that `polytta corrupt` wrote, an npz file with x and y, or WebDataset tar files. Labels follow
+    the sorted names of the folders."""
     corruptions: tuple[str, ...] = ()
     """Corruptions; "clean" stands for the images as they are. By default the fifteen common ones, for a folder that
     `polytta corrupt` wrote all it holds, and for other images in folders or tar files clean."""
