@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -48,9 +48,10 @@ class Grid:
     """1 to 5."""
     scenarios: tuple[str, ...] = ("batch1",)
     """batch1, mild, label_shift: one stream per corruption. mixed, continual, markov: one stream over all of them."""
-    variants: tuple[str, ...] = ("source", "tent", "sar", "deyo", "naive", "kl", "svgd", "grad")
-    """Rows by name: source, norm, tent, eata, sar, deyo, naive, kl, svgd, grad, grad_mixed, grad_flips, source_mirror,
-    source_lenses, lenses, and those the file of --config defines."""
+    variants: Annotated[
+        tuple[str, ...],
+        tyro.conf.arg(help=f"Rows by name: {', '.join(VARIANTS)}, and those that the file of --config defines."),
+    ] = ("source", "tent", "sar", "deyo", "naive", "kl", "svgd", "grad")
     methods: tuple[str, ...] = ()
     """More rows: each of these methods (a name, or module:Class) with each of --diversities, or alone where there are
     none."""

@@ -13,8 +13,8 @@ from polytta.lab.bench.grid import Grid
 from polytta.lab.bench.groups import CellOutcome, Failure, Group, make_groups, work
 from polytta.lab.bench.make_data import make_data
 from polytta.lab.bench.on_machine import run_on_machine
-from polytta.lab.bench.on_ray import run_on_ray
-from polytta.lab.bench.plan import Plan, plan_cell
+from polytta.lab.bench.on_ray import require_ray, run_on_ray
+from polytta.lab.bench.plan import Plan, plan_cell, source_model
 from polytta.lab.bench.record import Record
 from polytta.lab.bench.store import Store
 from polytta.lab.bench.trackers import JsonLines, Tracker, open_trackers
@@ -70,7 +70,12 @@ def benchmark(grid: Grid, folder: str | Path, options: Options | None = None) ->
         raise ConfigError(f"--jobs: got {options.jobs}; allowed is at least 1.")
     store = Store(folder)
     cells = grid.cells()
+    if options.runner == "ray":
+        require_ray()
     trackers = open_trackers(options.trackers, store.folder)
+    # A model that needs what is not installed or not there is better found before hundreds of cells are planned.
+    for cell in {cell.model: cell for cell in cells}.values():
+        source_model(cell)
     with tqdm(cells, "planning", unit="cell", leave=False, disable=not options.progress) as bar:
         plans = [plan_cell(cell) for cell in bar]
     store.open(grid)

@@ -6,7 +6,7 @@ of images is in both the length of the stream, also where the cell asked for all
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def read_folder(folder: Path) -> Folder:
     """Everything a report needs; nothing is changed."""
     if (folder / "cells").is_dir():
         records = {record.key: record for record in read_records(folder)}
-        entries = tuple(_of_record(record) for record in records.values())
+        entries = entries_of(records.values())
         return Folder(entries, records, tuple(pinned_facts(records.values())))
     if not (folder / TABLE).is_file():
         raise InputError(
@@ -56,6 +56,11 @@ def read_folder(folder: Path) -> Folder:
     entries = tuple(_of_rows(row, times.get(row.get("key", ""), {})) for row in _rows(folder / TABLE))
     facts = json.loads((folder / FACTS).read_text("utf-8")) if (folder / FACTS).is_file() else []
     return Folder(entries, {}, tuple(facts))
+
+
+def entries_of(records: Iterable[Record]) -> tuple[Entry, ...]:
+    """The plain figures of records."""
+    return tuple(_of_record(record) for record in records)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
