@@ -34,7 +34,9 @@ def refusal(box: str, arguments: Sequence[str], commands: Sequence[str]) -> str:
     if found := re.match(r"Missing value for argument '(.*)'", first):
         return f"{found[1]}: got no value; allowed is {helped}."
     if first.startswith("Missing from"):
-        missing = [line.split()[0] for line in sections[0][1:] if line.strip() and len(line) - len(line.lstrip()) <= 5]
+        lines = [line for line in sections[0][1:] if line.strip()]
+        outermost = min(map(_indentation, lines))
+        missing = [line.split()[0] for line in lines if _indentation(line) == outermost]
         return f"{', '.join(missing)}: got nothing; allowed is {helped}."
     if first.startswith("Expected one of"):
         return f"command: got none; allowed are {', '.join(commands)}."
@@ -42,13 +44,18 @@ def refusal(box: str, arguments: Sequence[str], commands: Sequence[str]) -> str:
 
 
 def _sections(box: str) -> list[list[str]]:
-    """Lines between the rules of the box."""
+    """Lines between the rules of the box, without its title; where letters are few, the box is drawn with hyphens."""
     sections: list[list[str]] = [[]]
-    for line in box.splitlines():
+    lines = box.splitlines()
+    for line in lines if box.startswith("╭") else lines[2:]:
         if line.startswith(("╭", "╰")):
             continue
-        if set(line) <= set("│─ "):
+        if set(line) <= set("│─- "):
             sections.append([])
         else:
             sections[-1].append(_FRAME.sub("", line))
     return [section for section in sections if any(line.strip() for line in section)]
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -5,7 +5,8 @@ p = I_x(ν/2, 1/2),  x = ν / (ν + t²)      two-sided, for ν degrees of freed
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, stdev
+from functools import cache
+from statistics import fmean
 
 # Below three values a spread says next to nothing of itself.
 FEWEST = 3
@@ -16,6 +17,7 @@ def t_chance(t: float, freedom: int) -> float:
     return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
+@cache
 def t_point(freedom: int) -> float:
     """The t that chance exceeds, either way, once in twenty times."""
     low, high = 0.0, 1000.0
@@ -27,12 +29,12 @@ def t_point(freedom: int) -> float:
 
 def margin_of_mean(values: Sequence[float]) -> float:
     """Half the width of the 95 % interval of the mean of several values."""
-    return t_point(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    return t_point(len(values) - 1) * spread(values) / math.sqrt(len(values))
 
 
 def chance_of_mean(values: Sequence[float]) -> float:
     """Probability of a mean at least this far from 0 where the values scatter about 0."""
-    error = stdev(values) / math.sqrt(len(values))
+    error = spread(values) / math.sqrt(len(values))
     if error == 0:
         return 0.0 if any(values) else 1.0
     return t_chance(fmean(values) / error, len(values) - 1)
@@ -81,3 +83,9 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 def _kept_from_zero(value: float, tiny: float) -> float:
     return value if abs(value) > tiny else tiny
+
+
+def spread(values: Sequence[float]) -> float:
+    """Sample standard deviation; that of the standard library is exact, and too slow for large tables."""
+    mean = fmean(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))

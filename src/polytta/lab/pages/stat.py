@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 
+from polytta.lab.intervals import spread
 from polytta.lab.pages.tables import TableCell
 
 MISSING = TableCell("-")
@@ -28,27 +29,27 @@ class Stat:
     @classmethod
     def of(cls, values: Sequence[float]) -> "Stat":
         """Of at least one value."""
-        return cls(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+        return cls(fmean(values), spread(values) if len(values) > 1 else None, len(values))
 
 
 def interval_cell(stat: Stat | None, *, best: bool = False) -> TableCell:
     """Mean and half the width of its 95 % interval."""
     if stat is None:
         return MISSING
-    spread = "" if stat.margin is None else f"{stat.margin:.1f}"
-    return TableCell(f"{stat.mean:.1f}", spread=spread, best=best)
+    margin = "" if stat.margin is None else f"{stat.margin:.1f}"
+    return TableCell(f"{stat.mean:.1f}", spread=margin, best=best)
 
 
 def gain_cell(gain: Stat, where: str = "") -> TableCell:
     """A difference with its sign, and half the width of its 95 % interval; red where it is a loss."""
     shown = round(gain.mean, 1) + 0.0  # no minus before a zero
-    spread = "" if gain.margin is None else f"{gain.margin:.1f}"
-    return TableCell(f"{shown:+.1f}{where}", spread=spread, below=shown < 0)
+    margin = "" if gain.margin is None else f"{gain.margin:.1f}"
+    return TableCell(f"{shown:+.1f}{where}", spread=margin, below=shown < 0)
 
 
 def stat_cell(stat: Stat | None, digits: int = 1, *, best: bool = False, below: bool = False) -> TableCell:
     """Mean and standard deviation; a dash where there is nothing."""
     if stat is None:
         return MISSING
-    spread = "" if stat.std is None else f"{stat.std:.{digits}f}"
-    return TableCell(f"{stat.mean:.{digits}f}", spread=spread, best=best, below=below)
+    std = "" if stat.std is None else f"{stat.std:.{digits}f}"
+    return TableCell(f"{stat.mean:.{digits}f}", spread=std, best=best, below=below)

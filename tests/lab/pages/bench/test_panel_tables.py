@@ -56,4 +56,4 @@ def test_with_three_seeds_the_differences_of_the_seeds_are_what_varies() -> None
     assert gain.mean == pytest.approx(3.0)
     low, high = stats.t.interval(0.95, 2, 3.0, stats.sem(gains))
     assert gain.margin == pytest.approx((high - low) / 2)
-    assert panel.leads(panel.rows[1], ("fog",))
+    assert panel.leader(("fog",)) is panel.rows[1]

@@ -5,14 +5,14 @@ Everything here is worked out from a record's plain figures, so that a table of 
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from polytta.data.corruption_names import COMMON_CORRUPTIONS
 from polytta.lab.bench.grid import POOLED
-from polytta.lab.intervals import FEWEST, margin_of_mean, margin_of_share
+from polytta.lab.intervals import FEWEST, margin_of_mean, margin_of_share, spread
 from polytta.lab.pages.stat import Stat
 
 PANEL_FIELDS = ("dataset", "model", "scenario", "severity", "batch_size", "images")
@@ -54,6 +54,7 @@ class Row:
     name: str
     settings: Mapping[str, Any]
     entries: Mapping[str, tuple[Entry, ...]]
+    _averages: dict[tuple[str, ...], Stat | None] = field(default_factory=dict, repr=False)
 
     @property
     def is_source(self) -> bool:
@@ -85,6 +86,12 @@ class Row:
 
     def average(self, columns: Sequence[str], measure: str = "accuracy") -> Stat | None:
         """Over columns, then over seeds; None while a column is missing."""
+        place = (measure, *columns)
+        if place not in self._averages:
+            self._averages[place] = self._average(columns, measure)
+        return self._averages[place]
+
+    def _average(self, columns: Sequence[str], measure: str) -> Stat | None:
         per_column = [self.stat(column, measure) for column in columns]
         if not columns or any(stat is None for stat in per_column):
             return None
@@ -93,7 +100,7 @@ class Row:
         shared = sorted(set.intersection(*(set(values) for values in by_seed)))
         per_seed = [fmean(values[seed] for values in by_seed) for seed in shared]
         return Stat(
-            mean, stdev(per_seed) if len(per_seed) > 1 else None, len(shared), _margin_of_average(per_column, per_seed)
+            mean, spread(per_seed) if len(per_seed) > 1 else None, len(shared), _margin_of_average(per_column, per_seed)
         )
 
     def gain_over(self, other: "Row", columns: Sequence[str]) -> Stat | None:
@@ -188,11 +195,17 @@ class Panel:
             else f"{counts[0]} to {counts[-1]} seeds"
         )
 
-    def leads(self, row: Row, columns: Sequence[str]) -> bool:
-        """Whether a row is ahead of every other by more than the interval of the difference."""
-        gains = [row.gain_over(other, columns) for other in self.rows if other is not row]
-        known = [gain for gain in gains if gain is not None]
-        return bool(known) and all(gain.mean > (gain.margin or 0.0) for gain in known)
+    def leader(self, columns: Sequence[str]) -> Row | None:
+        """The row that is ahead of every other by more than the interval of the difference, if there is one."""
+        scored = [(stat.mean, row) for row in self.rows if (stat := row.average(columns))]
+        if len(scored) < 2:
+            return None
+        top = max(scored, key=lambda pair: pair[0])[1]
+        for _, other in scored:
+            gain = None if other is top else top.gain_over(other, columns)
+            if gain is not None and gain.mean <= (gain.margin or 0.0):
+                return None
+        return top
 
     @cached_property
     def source(self) -> Row | None:

@@ -17,12 +17,13 @@ def accuracy_table(panel: Panel) -> Table:
         stats = [[*own, row.average(columns)] for own, row in zip(stats, panel.rows, strict=True)]
         source.append(None if panel.source is None else panel.source.average(columns))
     places = [(column,) for column in columns] + ([tuple(columns)] if len(columns) > 1 else [])
+    leaders = [panel.leader(place) for place in places]
     rows = tuple(
         TableRow(
             row.name,
             tuple(
-                _accuracy_cell(stat, panel.leads(row, place), None if ref is None else ref.mean)
-                for stat, place, ref in zip(own, places, source, strict=True)
+                _accuracy_cell(stat, row is leader, None if ref is None else ref.mean)
+                for stat, leader, ref in zip(own, leaders, source, strict=True)
             ),
             series=number,
         )
@@ -34,12 +35,13 @@ def accuracy_table(panel: Panel) -> Table:
 def summary_table(panel: Panel) -> Table:
     """Per row: accuracy, gains, the corruption it does worst on against source, calibration and speed."""
     rows = []
+    leader = panel.leader(panel.columns)
     for number, row in enumerate(panel.rows):
         rows.append(
             TableRow(
                 row.name,
                 (
-                    interval_cell(row.average(panel.columns), best=panel.leads(row, panel.columns)),
+                    interval_cell(row.average(panel.columns), best=row is leader),
                     _number_cell(row.average(panel.columns, "top5"), ".1f"),
                     _gain_cell(row, panel.source, panel),
                     TableCell("") if row.is_source else _gain_cell(row, panel.best_single, panel),
