@@ -70,6 +70,10 @@ def test_what_corrupt_wrote_is_benchmarked_and_reported_with_corruption_and_seve
         assert {row["data_origin"] for row in rows} == {"generated"}
     assert main(["report", str(tmp_path / "out0")]) == 0
     assert "pets-c, severity 3" in (tmp_path / "out0/results.md").read_text()
+    page = (tmp_path / "out0/report.html").read_text()
+    assert "An image of pets-c, as the models got it." in page
+    assert "bundled CIFAR-10" not in page
+    assert page.count('width="160" height="160"') == 2
 
 
 def test_arrays_that_corrupt_wrote_are_read_back_under_any_name(

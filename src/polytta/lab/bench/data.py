@@ -117,6 +117,11 @@ def open_cell_stream(cell: Cell, cache_folder: str | None = None) -> Stream:
     )
 
 
+def open_domain(dataset: str, path: str | None, corruption: str | None, severity: int | None) -> ImageDataset:
+    """The images of one dataset under one corruption, or as they are."""
+    return _domain(dataset, path, corruption, severity, None)
+
+
 def data_facts(stream: Stream) -> dict[str, Any]:
     """What pins the images themselves; the stream's own facts pin their order."""
     made_here = [domain for domain in stream.datasets if isinstance(domain, CorruptedImages)]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -126,6 +127,11 @@ class Grid:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, every row spelt out."""
         return {**listed(asdict(self)), "rows": listed(self.rows())}
+
+    def places(self) -> dict[str, str]:
+        """Where datasets of one's own lie, by name."""
+        split = map(split_dataset, self.datasets)
+        return {name: str(Path(path).resolve()) for name, path in split if path is not None}
 
     def _streams(self, dataset: str, path: str | None, scenario: str) -> Iterator[dict[str, Any]]:
         own = SCENARIOS[scenario]().batch_size

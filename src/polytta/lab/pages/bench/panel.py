@@ -4,6 +4,7 @@ Everything here is worked out from a record's plain figures, so that a table of 
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -165,7 +166,8 @@ class Panel:
         ]
         if self.fields["pooled"] != COMMON_CORRUPTIONS:
             parts += self.fields["pooled"]
-        return "-".join(parts).replace("/", "-").replace("_", "-").lower()
+        # Names may hold anything, and an anchor is part of addresses and of LaTeX labels.
+        return re.sub(r"[^a-z0-9.:=+-]+", "-", "-".join(parts).lower())
 
     @property
     def title(self) -> str:

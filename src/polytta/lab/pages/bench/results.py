@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from polytta.lab.pages.bench.panel import Panel
 from polytta.lab.pages.bench.panel_tables import accuracy_table, summary_table
-from polytta.lab.pages.tables import as_latex, as_markdown
+from polytta.lab.pages.tables import as_latex, as_markdown, markdown_text
 
 NOTE = (
     "Accuracy in percent of predictions made before learning from the image. First table of a panel: mean ± sample "
@@ -21,10 +21,14 @@ def results_markdown(panels: Sequence[Panel], facts: Sequence[str]) -> str:
     """All tables, and what pins them."""
     parts = ["# Results", "Made by `polytta report`; do not edit.", NOTE]
     for panel in panels:
-        parts += [f"## {panel.title}", f"{panel.description}.", as_markdown(accuracy_table(panel))]
+        parts += [
+            f"## {markdown_text(panel.title)}",
+            f"{markdown_text(panel.description)}.",
+            as_markdown(accuracy_table(panel)),
+        ]
         parts.append(as_markdown(summary_table(panel)))
     if facts:
-        parts += ["## What pins these results", "\n".join(f"- {fact}" for fact in facts)]
+        parts += ["## What pins these results", "\n".join(f"- {markdown_text(fact)}" for fact in facts)]
     return "\n\n".join(parts) + "\n"
 
 
