@@ -74,7 +74,7 @@ def as_text(table: Table) -> str:
     return "\n".join((lines[0], "-" * len(lines[0]), *lines[1:]))
 
 
-def asmarkdown_text(table: Table) -> str:
+def as_markdown(table: Table) -> str:
     """A pipe table; the best in bold."""
     head = "| " + " | ".join(map(markdown_text, table.header)) + " |"
     rule = "|" + "|".join([":--", *["--:"] * (len(table.header) - 1)]) + "|"
