@@ -25,5 +25,9 @@ class DataError(PolyttaError, FileNotFoundError):
     """A dataset or weights file is missing or incomplete; the message names the path and what belongs there."""
 
 
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C where something was kept; the message says what, and how to go on."""
+
+
 class PolyttaWarning(UserWarning):
     """Root of all warnings issued by this package."""

@@ -6,8 +6,6 @@ import pytest
 from tests.cli.program import ROOT, polytta
 from tests.data.writers import mark_generated, write_image
 
-from polytta.cli import main
-
 
 def test_status_lists_present_and_missing(tmp_path: Path) -> None:
     write_image(tmp_path / "imagenet-r/n01443537/a.jpg", 1)
@@ -26,18 +24,6 @@ def test_status_without_a_folder_looks_here(monkeypatch: pytest.MonkeyPatch) -> 
     done = polytta("data", "status")
     assert done.returncode == 0
     assert f"missing              {ROOT / 'CIFAR-10-C'}" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "known"), [(["data", "stat"], "status"), (["demo", "--sed", "1"], "--seed"), ([], "demo")]
-)
-def test_unknown_words_are_answered_with_known_ones(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], known: str
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert known in capsys.readouterr().err
 
 
 def test_the_library_does_not_load_the_program() -> None:

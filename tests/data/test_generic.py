@@ -35,7 +35,7 @@ def test_image_folder_sorts_classes_and_files(tmp_path):
     assert opened.classes == ("cat", "dog")
     assert opened.labels.tolist() == [0, 1, 1]
     assert [int(opened[i][0].mean()) for i in range(3)] == [1, 3, 4]
-    assert opened.origin == "official"
+    assert opened.origin == "own"
     mark_generated(tmp_path)
     assert image_folder(tmp_path).origin == "generated"
 

@@ -14,7 +14,7 @@ def test_status_lists_every_dataset_with_path_and_source(tmp_path):
         "imagenet-c",
         "cifar10-c",
         "cifar100-c",
-        "coloredmnist",
+        "colored-mnist",
         "waterbirds",
         "imagenet-r",
         "visda2021",
@@ -29,7 +29,7 @@ def test_status_finds_what_is_there(tmp_path):
     write_image(tmp_path / "imagenet-r/n01443537/a.jpg", 1)
     mark_generated(tmp_path / "imagenet-r")
     found = {s.name: s.origin for s in status(tmp_path) if s.present}
-    assert found == {"coloredmnist": "official", "imagenet-r": "generated"}
+    assert found == {"colored-mnist": "official", "imagenet-r": "generated"}
 
 
 def test_group_accuracy():

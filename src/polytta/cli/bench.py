@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +11,13 @@ import tyro
 
 from polytta.lab.bench import Execution, Grid, Options, benchmark, read_grid
 from polytta.lab.bench.run_grid import Summary
+from polytta.lab.pages.bench.panel import Panel
+from polytta.lab.pages.bench.panel_tables import summary_table
+from polytta.lab.pages.bench.panels import panels
+from polytta.lab.pages.bench.read import entries_of
+from polytta.lab.pages.tables import Table, as_text
+
+_ON_PAGES_ONLY = ("Top-5", "NLL", "Brier")
 
 
 @dataclass(frozen=True)
@@ -49,10 +56,28 @@ class Bench:
         execution = Execution(self.device, self.engine, self.fold, self.fold_images)
         options = Options(execution, self.jobs, self.runner, self.address, self.trackers, self.keep_data)
         summary = benchmark(self.grid, self.out, options)
+        shown = panels(entries_of(summary.records))
+        print("".join(f"\n{_panel_text(panel)}\n" for panel in shown))
         print(f"{_sentence(summary)} Table: {(self.out / 'table.csv').resolve()}")
+        print(f"Next: polytta report {self.out}{_comparison_of(shown, self.out)}")
         for failure in summary.failures:
             print(f"failed: {failure.cell.words}: {failure.sentence}", file=sys.stderr)
         return 1 if summary.failures else 0
+
+
+def _panel_text(panel: Panel) -> str:
+    """The figures of a panel for the terminal; ± is half a 95 % interval."""
+    table = summary_table(panel)
+    shown = [number for number, name in enumerate(table.header) if name not in _ON_PAGES_ONLY]
+    header = tuple(table.header[number] for number in shown)
+    rows = tuple(replace(row, cells=tuple(row.cells[number - 1] for number in shown if number)) for row in table.rows)
+    return f"{panel.title}: {panel.description}, ± half a 95 % interval\n{as_text(Table(header, rows))}"
+
+
+def _comparison_of(shown: Sequence[Panel], folder: Path) -> str:
+    """A command that pairs the first row with the last, where there are two."""
+    rows = list(dict.fromkeys(str(entry.cell["variant"]) for panel in shown for entry in panel.entries()))
+    return f"   or: polytta compare {folder} --rows {rows[0]} {rows[-1]}" if len(rows) > 1 else ""
 
 
 def from_file(arguments: Sequence[str]) -> Bench | None:

@@ -1,5 +1,6 @@
 """``polytta corrupt``."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,6 +9,7 @@ import tyro
 
 from polytta.data.bundled import load_cifar10_subset
 from polytta.data.corruptions import COMMON_CORRUPTIONS, SEVERITIES, write_cifar_c, write_imagenet_c
+from polytta.data.corruptions.writer import UnreadableImagesError
 from polytta.data.datasets import npz_images
 from polytta.errors import InputError
 
@@ -18,7 +20,8 @@ BUNDLED = "bundled"
 class Corrupt:
     """Write corrupted copies of a dataset in the layout of ImageNet-C or CIFAR-C.
 
-    Goes on where an earlier run stopped, and labels what it writes as generated.
+    Goes on where an earlier run stopped, and labels what it writes as generated; `polytta bench --datasets DST` reads
+    it. Images that cannot be read are left out and named at the end; the exit code is then 1.
     """
 
     src: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SRC")]
@@ -37,22 +40,45 @@ class Corrupt:
     workers: int | None = None
     """Processes; all cores by default."""
 
-    def run(self) -> None:
-        """Writes the dataset."""
+    def run(self) -> int:
+        """Writes the dataset; exit code 1 when images had to be left out."""
         if self.workers is not None and self.workers < 1:
             raise InputError(f"--workers: got {self.workers}; allowed is at least 1.")
+        code = 0
         if self.set_ == "imagenet":
-            write_imagenet_c(
-                self.src,
-                self.dst,
-                types=self.types,
-                severities=self.severity,
-                seed=self.seed,
-                workers=self.workers,
-            )
+            try:
+                write_imagenet_c(
+                    self.src,
+                    self.dst,
+                    types=self.types,
+                    severities=self.severity,
+                    seed=self.seed,
+                    workers=self.workers,
+                )
+            except UnreadableImagesError as error:
+                for sentence in error.sentences:
+                    print(f"left out: {sentence}", file=sys.stderr)
+                code = 1
         else:
+            if Path(self.src).is_dir():
+                raise InputError(
+                    f"SRC: got {self.src}, a folder, for --set cifar; allowed is an npz file with x and y, or "
+                    "--set imagenet."
+                )
             if set(self.severity) != set(SEVERITIES):
                 raise InputError(f"--severity: got {list(self.severity)}; allowed are all five, which one file holds.")
             clean = load_cifar10_subset() if self.src == BUNDLED else npz_images(self.src)
-            write_cifar_c(clean.images, clean.labels, self.dst, types=self.types, seed=self.seed, workers=self.workers)
-        print(f"Complete: {self.dst.resolve()}")
+            # Of a file without names of classes, label numbers are all there is.
+            classes = clean.classes if self.src == BUNDLED else None
+            write_cifar_c(
+                clean.images,
+                clean.labels,
+                self.dst,
+                types=self.types,
+                seed=self.seed,
+                classes=classes,
+                workers=self.workers,
+            )
+        print(f"{'Complete' if not code else 'All others'}: {self.dst.resolve()}")
+        print(f"Next: polytta bench --datasets {self.dst} --severities {self.severity[-1]} --models ...")
+        return code

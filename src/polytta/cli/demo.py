@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polytta.data.corruption_names import CORRUPTIONS as KNOWN_CORRUPTIONS
-from polytta.errors import InputError
+from polytta.errors import InputError, Stopped
 from polytta.lab.demo.options import CLASSIFIER, CLIP, CORRUPTIONS, SEVERITY, DemoOptions, Subject
 from polytta.lab.demo.own_names import answered_by_names, names_table
 from polytta.lab.demo.page import CAVEAT, demo_page
@@ -61,12 +61,15 @@ class Demo:
             f"The corruptions: {subject.corruptions_reason}.\n"
             f"Learning rate{rate}: {subject.learning_rate_reason}.\n"
         )
-        run = run_demo(options)
+        kept: list[Path] = []
+        try:
+            run = run_demo(options, lambda record: kept.append(record.write(self.out / BENCH_NAME / "cells")))
+        except KeyboardInterrupt:
+            said = f"{len(kept)} cells are finished, for `polytta report {self.out / BENCH_NAME}`" if kept else ""
+            raise Stopped(said) from None
         report = self.out / REPORT_NAME
         report.write_text(demo_page(run, own_names), "utf-8")
         (self.out / RECORD_NAME).write_text(json.dumps(plain_scores(run), indent=2) + "\n", "utf-8")
-        for record in run.records.values():
-            record.write(self.out / BENCH_NAME / "cells")
         print(f"\n{as_text(demo_table(run))}\n\n{CAVEAT}\n\n{run.seconds:.0f} s. Report: {report.resolve()}")
 
     def _corruptions(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@
 
 A worker that dies (killed, out of memory, a crash in compiled code) costs the task it was at, and another takes its
 place; the standard pool would be lost with its first worker. Whoever stops taking results, or is interrupted, stops all
-workers at once.
+workers at once: each is asked to leave, so that it can put away what it was writing, and killed when it does not.
 """
 
 import multiprocessing
@@ -13,11 +13,14 @@ import multiprocessing.connection
 import os
 import pickle
 import signal
+import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -29,6 +32,8 @@ R = TypeVar("R")
 
 _POLL_SECONDS = 0.2
 _LAST_WORDS_SECONDS = 5.0
+# Who waits for the end of a program waits no longer than this for all of its workers.
+_LEAVING_SECONDS = 2.0
 
 
 class WorkerDiedError(PolyttaError):
@@ -138,8 +143,9 @@ def _run_in_processes(
     finally:
         for process in processes:
             process.end()
+        until = time.monotonic() + _LEAVING_SECONDS
         for process in processes:
-            process.join()
+            process.join(until)
 
 
 class _Process:
@@ -151,7 +157,8 @@ class _Process:
         self._task: Any = None
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, work, number, counts), daemon=True)
-        self._process.start()
+        with _uninterrupted():
+            self._process.start()
         # Ours must be the only other end: then a dead worker is the end of the pipe.
         theirs.close()
 
@@ -168,7 +175,7 @@ class _Process:
             # It is on its way out; given the time, it says why.
             self._process.join(_LAST_WORDS_SECONDS)
             self.end()
-            self.join()
+            self.join(time.monotonic() + _LEAVING_SECONDS)
             code = self._process.exitcode
             died = WorkerDiedError(f"the process that ran it ended with exit code {code}, before it was done.")
             return Finished(task, error=died)
@@ -180,7 +187,9 @@ class _Process:
         self.connection.close()
         self._process.terminate()
 
-    def join(self) -> None:
+    def join(self, until: float) -> None:
+        self._process.join(max(0.0, until - time.monotonic()))
+        self._process.kill()
         self._process.join()
 
 
@@ -194,6 +203,21 @@ def _context(preload: str | None) -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preload])
     return context
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Whatever is started inside never hears of an interrupt, not even while it is still importing."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # It lets interrupts through again whenever it starts, so that must have been before.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(connection: Any, work: Callable[[Any, Worker], Any], number: int, counts: Any) -> None:
@@ -231,6 +255,8 @@ def _start() -> None:
     torch.set_num_threads(1)
     # An interrupt is for the main process, which ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # As an exception, so that files which are half written are taken away on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()

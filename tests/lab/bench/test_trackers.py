@@ -41,3 +41,14 @@ def test_mlflow_gets_cell_and_scores(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_an_unknown_tracker_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="abacus"):
         open_trackers(["abacus"], tmp_path)
+
+
+@pytest.mark.parametrize("row", ["../../escaped", "/absolute", "a\\b", "..", "x" * 500])
+def test_a_rows_name_leads_out_of_no_folder(tmp_path: Path, row: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (tracker,) = open_trackers(["tensorboard"], folder)
+    tracker.finished(random_record(variant=row))
+    assert {path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*") if path.is_file()} == {
+        ("run", "tensorboard")
+    }

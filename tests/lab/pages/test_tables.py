@@ -23,7 +23,7 @@ def test_markdown() -> None:
     assert as_markdown(TABLE).splitlines()[1:] == [
         "|:--|--:|--:|",
         "| source | 50.0 | - |",
-        "| <b>_x | **60.1 ± 0.4** | 49.0(a) |",
+        "| &lt;b>_x | **60.1 ± 0.4** | 49.0(a) |",
     ]
 
 

@@ -112,3 +112,23 @@ def test_pages_in_a_browser(three: Solutions, tmp_path: Path) -> None:
         "false",
         "0",
     )
+
+
+@pytest.mark.parametrize(
+    ("entropies", "accuracies", "differ"),
+    [
+        ((0.50, 0.51, 0.50), (60.0, 70.0, 65.0), True),
+        ((0.50, 0.51, 0.50), (60.0, 60.0, 60.0), False),
+        ((0.50, 0.51, 0.50), (60.0, 60.5, 60.0), False),
+        ((0.10, 0.90, 0.50), (60.0, 62.0, 61.0), False),
+    ],
+)
+def test_differently_right_is_said_only_where_it_is_so(
+    three: Solutions, entropies: tuple[float, ...], accuracies: tuple[float, ...], differ: bool
+) -> None:
+    study = underspecification.measure(three)
+    for row, entropy, accuracy in zip(study.figures.values(), entropies, accuracies, strict=True):
+        row.update({"final entropy": entropy, "accuracy": accuracy})
+    assert underspecification.differ_in_accuracy_alone(study) is differ
+    assert (underspecification.TRUE_TITLE in underspecification.as_page(study)) is differ
+    assert ("they are not here" in underspecification.verdict(study)) is not differ

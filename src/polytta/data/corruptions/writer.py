@@ -6,21 +6,16 @@
                  its shorter side and cut to its central 224 pixels
 
 Every file is written under another name and renamed when complete, so a file that exists is whole. A run that
-was killed goes on where it stopped: what exists is never written again. `polytta-generated.json` at the root
-says that the data were generated here, and how; a run with other settings into the same folder is refused.
+was killed goes on where it stopped: what exists is never written again. An image that cannot be read costs no
+other: it is named at the end.
 """
 
 import hashlib
-import json
 import os
-import platform
 import shutil
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,15 +28,36 @@ from polytta.data.corruption_names import COMMON_CORRUPTIONS, CORRUPTIONS, SEVER
 from polytta.data.corruptions._constants import ConstantSet
 from polytta.data.corruptions._dispatch import corrupt
 from polytta.data.corruptions._filters import UInt8Array
-from polytta.errors import InputError
-from polytta.system.alone import alone_at
+from polytta.data.corruptions._marker import held_to_settings
+from polytta.data.datasets.base import MAX_CLASSES
+from polytta.data.datasets.cut import cut
+from polytta.data.datasets.decode import SUFFIXES, read_image
+from polytta.errors import DataError, InputError
 from polytta.system.workers import Worker, run_tasks, usable_cores
 
-RECORD_NAME = "polytta-generated.json"
 _PARTS_NAME = ".polytta-parts"
-_IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp"})
 _IMAGES_PER_JOB = 500
 _FILES_PER_JOB = 16
+# As ImageNet-C is made: the shorter side, and the middle of it.
+RESIZED, CUT = 256, 224
+
+
+class UnreadableImagesError(DataError):
+    """Some images could not be read; all others are written.
+
+    Attributes:
+        sentences: one per image, with its path.
+    """
+
+    def __init__(self, sentences: Sequence[str]) -> None:
+        self.sentences = tuple(sentences)
+        super().__init__(
+            f"source: got {len(sentences)} images that cannot be read, the first {sentences[0].rstrip('.')}; allowed "
+            "is to leave them out, as was done."
+        )
+
+    def __reduce__(self) -> tuple[type["UnreadableImagesError"], tuple[tuple[str, ...]]]:
+        return type(self), (self.sentences,)
 
 
 def write_cifar_c(
@@ -52,6 +68,7 @@ def write_cifar_c(
     types: Sequence[str] = COMMON_CORRUPTIONS,
     constants: ConstantSet = "cifar",
     seed: int = 0,
+    classes: Sequence[str] | None = None,
     workers: int | None = None,
     progress: bool = True,
 ) -> Path:
@@ -59,11 +76,12 @@ def write_cifar_c(
 
     Args:
         images: clean images, uint8 (N, 32, 32, 3); the position of an image is its id.
-        labels: N integers from 0 to 255.
+        labels: N integers from 0.
         destination: folder to write to; made if missing.
         types: corruptions to write, from `CORRUPTIONS`.
         constants: which severity constants to use.
         seed: 0 to 2**32 - 1.
+        classes: names in label order, noted for those who read the data.
         workers: processes; all cores by default, 1 runs in this process.
         progress: show a progress bar.
 
@@ -73,13 +91,18 @@ def write_cifar_c(
     _check_types(types)
     if len(labels) != len(images):
         raise InputError(f"labels: got {len(labels)}; allowed is one per image, {len(images)}.")
+    given = np.asarray(labels)
+    if len(given) and not 0 <= given.min() <= given.max() < MAX_CLASSES:
+        raise InputError(f"labels: got {given.min()} to {given.max()}; allowed are 0 to {MAX_CLASSES - 1}.")
     # One cheap call rejects wrong images or settings before any file is written.
     corrupt(images[:1], types[0], 1, constants=constants, ids=[0] * len(images[:1]), seed=seed)
     root = Path(destination)
     digest = hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()
     settings = {"layout": "cifar-c", "constants": constants, "seed": seed, "images": len(images)}
-    with _record(root, {**settings, "source_sha256": digest}, types, SEVERITIES):
-        repeated = np.tile(np.asarray(labels), len(SEVERITIES)).astype(np.uint8)
+    with held_to_settings(root, {**settings, "source_sha256": digest}, types, SEVERITIES, classes):
+        # Bytes, as published, wherever they suffice.
+        kind = np.uint8 if given.max(initial=0) < 256 else np.int32
+        repeated = np.tile(given, len(SEVERITIES)).astype(kind)
         _write_once(root / "labels.npy", lambda stream: np.save(stream, repeated))
         missing = [name for name in types if not (root / f"{name}.npy").exists()]
         jobs = [
@@ -97,7 +120,8 @@ def write_cifar_c(
             for start in range(0, len(images), _IMAGES_PER_JOB)
         ]
         unfinished = [job for job in jobs if not job.path.exists()]
-        _run(_write_array_part, unfinished, len(jobs), workers=workers, progress=progress)
+        for _ in _run(_write_array_part, unfinished, len(jobs), workers=workers, progress=progress):
+            pass
         for name in missing:
             _join_parts(root, name, images)
         shutil.rmtree(root / _PARTS_NAME, ignore_errors=True)
@@ -133,6 +157,9 @@ def write_imagenet_c(
 
     Returns:
         The destination.
+
+    Raises:
+        UnreadableImagesError: when all else is written.
     """
     _check_types(types)
     if not severities or not set(severities) <= set(SEVERITIES):
@@ -140,14 +167,15 @@ def write_imagenet_c(
     blank = np.zeros((1, 32, 32, 3), dtype=np.uint8)
     corrupt(blank, types[0], 1, constants=constants, ids=[0], seed=seed)
     root, folder = Path(destination), Path(source)
-    files = sorted(path.relative_to(folder) for path in folder.glob("*/*") if path.suffix.lower() in _IMAGE_SUFFIXES)
+    files = sorted(path.relative_to(folder) for path in folder.glob("*/*") if path.suffix.lower() in SUFFIXES)
     if not files:
         raise InputError(f"source: got {folder} without images; allowed are images as <class>/<image>.jpg.")
     stems = {path.with_suffix("") for path in files}
     if len(stems) != len(files):
         raise InputError(f"source: got images in {folder} that differ in suffix only; allowed are different names.")
     settings = {"layout": "imagenet-c", "constants": constants, "seed": seed, "resize": resize}
-    with _record(root, settings, types, severities):
+    classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    with held_to_settings(root, settings, types, severities, classes):
         jobs = [
             _FolderJob(
                 folder,
@@ -161,7 +189,10 @@ def write_imagenet_c(
             )
             for start in range(0, len(files), _FILES_PER_JOB)
         ]
-        _run(_write_folder_part, jobs, len(jobs), workers=workers, progress=progress)
+        done = _run(_write_folder_part, jobs, len(jobs), workers=workers, progress=progress)
+        unreadable = [sentence for sentences in done for sentence in sentences]
+    if unreadable:
+        raise UnreadableImagesError(unreadable)
     return root
 
 
@@ -200,7 +231,9 @@ def _write_array_part(job: _ArrayJob, worker: Worker) -> None:
     _write_once(job.path, lambda stream: np.save(stream, result))
 
 
-def _write_folder_part(job: _FolderJob, worker: Worker) -> None:
+def _write_folder_part(job: _FolderJob, worker: Worker) -> list[str]:
+    """Returns a sentence for every image that could not be read."""
+    unreadable = []
     for path in job.files:
         targets = {
             (name, severity): job.destination / name / str(severity) / path.with_suffix(".JPEG")
@@ -211,25 +244,18 @@ def _write_folder_part(job: _FolderJob, worker: Worker) -> None:
         if not missing:
             continue
         # Reading and resizing costs more than most corruptions, so one reading serves them all.
-        clean = _load_image(job.source / path, resize=job.resize)[None]
+        try:
+            read = read_image(job.source / path)
+        except DataError as error:
+            unreadable.append(str(error))
+            continue
+        clean = (cut(read, RESIZED, CUT) if job.resize else read)[None]
         ids = [stable_image_id(path)]
         for (name, severity), target in missing.items():
             result = corrupt(clean, name, severity, constants=job.constants, ids=ids, seed=job.seed)
             save = Image.fromarray(result[0]).save
             _write_once(target, partial(save, format="JPEG", quality=85, optimize=True), sync=False)
-
-
-def _load_image(path: Path, *, resize: bool) -> UInt8Array:
-    with Image.open(path, formats=("JPEG", "PNG", "WEBP")) as stored:
-        picture = stored.convert("RGB")
-    if resize:
-        width, height = picture.size
-        shorter = min(width, height)
-        width, height = int(256 * width / shorter), int(256 * height / shorter)
-        picture = picture.resize((width, height), Image.Resampling.BILINEAR)
-        left, top = round((width - 224) / 2), round((height - 224) / 2)
-        picture = picture.crop((left, top, left + 224, top + 224))
-    return np.array(picture)
+    return unreadable
 
 
 def _part_path(root: Path, name: str, severity: int, start: int) -> Path:
@@ -258,67 +284,16 @@ def _write_once(path: Path, write: Callable[[IO[bytes]], object], *, sync: bool 
     path.parent.mkdir(parents=True, exist_ok=True)
     # The same name every time: what a killed run left behind is overwritten, not collected.
     unfinished = path.with_name(f".{path.name}.tmp")
-    with unfinished.open("wb") as stream:
-        write(stream)
-        if sync:
-            stream.flush()
-            os.fsync(stream.fileno())
-    unfinished.replace(path)
-
-
-@contextmanager
-def _record(root: Path, settings: dict[str, Any], types: Iterable[str], severities: Iterable[int]) -> Iterator[None]:
-    """Hold the folder to its settings and to this process, and note at the end what is complete in it."""
-    with alone_at(root, lambda: warnings.warn(f"destination: waiting for another process at {root}.", stacklevel=6)):
-        yield from _recorded(root, settings, types, severities)
-
-
-def _recorded(root: Path, settings: dict[str, Any], types: Iterable[str], severities: Iterable[int]) -> Iterator[None]:
-    path = root / RECORD_NAME
-    stored: dict[str, Any] = {"complete": {}}
-    if path.exists():
-        stored = json.loads(path.read_text())
-        for key, value in settings.items():
-            if stored["settings"].get(key) != value:
-                raise InputError(
-                    f"destination: got {root}, written with {key}={stored['settings'].get(key)!r}, for "
-                    f"{key}={value!r}; allowed are the same settings or another folder."
-                )
-    elif root.exists() and any(root.iterdir()):
-        raise InputError(
-            f"destination: got {root} with other files; allowed is an empty folder, or one with {RECORD_NAME}."
-        )
-    _write_record(path, settings, stored["complete"])
-    yield
-    complete = {name: set(done) for name, done in stored["complete"].items()}
-    for name in types:
-        complete[name] = complete.get(name, set()) | set(severities)
-    _write_record(path, settings, {name: sorted(done) for name, done in sorted(complete.items())})
-
-
-def _write_record(path: Path, settings: dict[str, Any], complete: dict[str, list[int]]) -> None:
-    record = {
-        "label": "generated",
-        "note": "Made by polytta from clean images; not the published CIFAR-C or ImageNet-C files.",
-        "settings": settings,
-        "complete": complete,
-        "versions": {
-            "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("numpy", "pillow", "torch")},
-            "polytta": _own_version(),
-        },
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.tmp")
-    unfinished.write_text(json.dumps(record, indent=2) + "\n")
-    unfinished.replace(path)
-
-
-def _own_version() -> str:
     try:
-        return metadata.version("polytta")
-    except metadata.PackageNotFoundError:
-        return "not installed"
+        with unfinished.open("wb") as stream:
+            write(stream)
+            if sync:
+                stream.flush()
+                os.fsync(stream.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _check_types(types: Sequence[str]) -> None:
@@ -328,11 +303,11 @@ def _check_types(types: Sequence[str]) -> None:
 
 
 def _run(
-    work: Callable[[Any, Worker], None], jobs: Sequence[Any], total: int, *, workers: int | None, progress: bool
-) -> None:
-    """Run the jobs on all cores."""
+    work: Callable[[Any, Worker], Any], jobs: Sequence[Any], total: int, *, workers: int | None, progress: bool
+) -> Iterator[Any]:
+    """Run the jobs on all cores; yields what each returns."""
     count = min(workers or usable_cores(), len(jobs))
     with tqdm(total=total, initial=total - len(jobs), unit="job", disable=not progress) as bar:
         for done in run_tasks(work, jobs, count, preload=__name__):
-            done.result()
+            yield done.result()
             bar.update()

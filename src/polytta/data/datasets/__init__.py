@@ -6,6 +6,8 @@ from polytta.data.datasets.base import ImageDataset as ImageDataset
 from polytta.data.datasets.cifar_c import cifar10_c as cifar10_c
 from polytta.data.datasets.cifar_c import cifar100_c as cifar100_c
 from polytta.data.datasets.colored_mnist import colored_mnist as colored_mnist
+from polytta.data.datasets.generated import Generated as Generated
+from polytta.data.datasets.generated import read_generated as read_generated
 from polytta.data.datasets.image_folder import image_folder as image_folder
 from polytta.data.datasets.imagenet_c import imagenet_c as imagenet_c
 from polytta.data.datasets.imagenet_r import imagenet_r as imagenet_r

@@ -20,9 +20,11 @@ from polytta.errors import DataError, InputError
 Image: TypeAlias = NDArray[np.uint8]
 Labels: TypeAlias = NDArray[np.int32]
 Sample: TypeAlias = tuple[Image, int, int | None]
-Origin: TypeAlias = Literal["official", "generated"]
+Origin: TypeAlias = Literal["official", "generated", "own"]
 
 GENERATED_MARKER = "polytta-generated.json"
+# A label is a place in a list of names, and a list for any number a file may hold would not fit into memory.
+MAX_CLASSES = 100_000
 
 
 @runtime_checkable
@@ -39,7 +41,7 @@ class ImageDataset(Protocol):
 
     @property
     def origin(self) -> Origin:
-        """Whether the files are the published ones or were made by this library."""
+        """Whether the files are the published ones, were made by this library, or are somebody's own."""
 
     @property
     def labels(self) -> Labels:
@@ -88,9 +90,14 @@ class FileImages:
         return read_image(self.paths[index]), int(self.labels[index]), group
 
 
-def origin_of(folder: Path) -> Origin:
-    """Generated when this library left its marker in the folder, official otherwise."""
-    return "generated" if (folder / GENERATED_MARKER).is_file() else "official"
+def origin_of(folder: Path, otherwise: Origin = "official") -> Origin:
+    """Generated when this library left its marker in the folder."""
+    return "generated" if (folder / GENERATED_MARKER).is_file() else otherwise
+
+
+def numbered_classes(labels: NDArray[np.integer]) -> tuple[str, ...]:
+    """Label numbers as names, for data that name no classes."""
+    return tuple(map(str, range(int(labels.max()) + 1 if len(labels) else 0)))
 
 
 def require(path: Path, expected: str) -> Path:

@@ -86,5 +86,5 @@ def colored_mnist(variant: str = "deyo", split: str = "test", seed: int = 0, roo
     noisy = clean ^ (draws[stretch, 0] < LABEL_FLIP)
     red = (noisy == 0) ^ (draws[stretch, 1] < environment.colour_flip)
     labels = clean if environment.clean_labels else noisy
-    name = f"coloredmnist-{variant}/{split}/seed{seed}"
+    name = f"colored-mnist-{variant}/{split}/seed{seed}"
     return ColoredMNIST(name, CLASSES, "official", images[stretch], red, labels, (2 * labels + red).astype(np.int32))

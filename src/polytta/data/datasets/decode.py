@@ -14,6 +14,8 @@ from polytta.errors import DataError
 FORMATS = ("JPEG", "PNG", "WEBP")
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 MAX_PIXELS = 64_000_000
+# An image of one row of pixels would be enormous by the time its shorter side is as long as a model wants it.
+MAX_RATIO = 100
 
 
 def read_image(path: Path) -> NDArray[np.uint8]:
@@ -33,8 +35,24 @@ def decode_image(data: bytes, where: str) -> NDArray[np.uint8]:
                 raise DataError(
                     f"{where}: got {image.width} x {image.height} pixels; allowed are {MAX_PIXELS:,} in all."
                 )
+            check_ratio(image.width, image.height, where)
             return np.asarray(image.convert("RGB"))
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
+    except (
+        UnidentifiedImageError,
+        Image.DecompressionBombError,
+        Image.DecompressionBombWarning,
+        OSError,
+        SyntaxError,
+        ValueError,
+    ) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{where}: got no readable image; allowed are {', '.join(FORMATS)}.") from error
+
+
+def check_ratio(width: int, height: int, where: str) -> None:
+    """Refuses an image so narrow that resizing its shorter side would fill the memory."""
+    if max(width, height) > MAX_RATIO * min(width, height):
+        raise DataError(
+            f"{where}: got {width} x {height} pixels; allowed is a longer side of {MAX_RATIO} times the shorter."
+        )

@@ -18,7 +18,7 @@ OFFICIAL_IMAGES = 60_000
 IMAGES = "train-images-idx3-ubyte"
 LABELS = "train-labels-idx1-ubyte"
 
-MNIST = DatasetInfo("coloredmnist", "MNIST", (), f"any MNIST mirror ({IMAGES}.gz and {LABELS}.gz)")
+MNIST = DatasetInfo("colored-mnist", "MNIST", (), f"any MNIST mirror ({IMAGES}.gz and {LABELS}.gz)")
 
 
 def read_mnist_train(root: Root) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

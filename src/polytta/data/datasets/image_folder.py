@@ -14,4 +14,4 @@ def image_folder(folder: str | os.PathLike[str]) -> FileImages:
     base = Path(folder).expanduser()
     names = class_folders(base, "one folder per class")
     labels = {name: label for label, name in enumerate(names)}
-    return index_class_folders(base, labels, f"folder/{base.name}", tuple(names), origin_of(base))
+    return index_class_folders(base, labels, f"folder/{base.name}", tuple(names), origin_of(base, "own"))

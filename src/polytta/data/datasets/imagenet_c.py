@@ -5,6 +5,8 @@ from __future__ import annotations
 from polytta.data.corruption_names import CORRUPTIONS, SEVERITIES
 from polytta.data.datasets.base import FileImages, origin_of, require_choice, require_count
 from polytta.data.datasets.folders import class_folders, index_class_folders
+from polytta.data.datasets.generated import IMAGENET_C as LAYOUT
+from polytta.data.datasets.generated import read_generated
 from polytta.data.datasets.imagenet_classes import imagenet_wnids, labels_of
 from polytta.data.datasets.info import DatasetInfo
 from polytta.data.datasets.roots import Root, dataset_folder
@@ -24,6 +26,9 @@ def imagenet_c(corruption: str, severity: int = 5, root: Root = None) -> FileIma
     require_choice("corruption", corruption, CORRUPTIONS)
     require_choice("severity", severity, SEVERITIES)
     base = dataset_folder(root, IMAGENET_C.folder)
+    generated = read_generated(base)
+    if generated is not None and generated.layout == LAYOUT:
+        return generated.images(corruption, severity, f"{IMAGENET_C.name}/{corruption}/{severity}")  # type: ignore[return-value]
     folder = base / corruption / str(severity)
     names = class_folders(folder, "one folder per ImageNet class")
     wnids = imagenet_wnids()

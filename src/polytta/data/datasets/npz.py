@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from polytta.data.datasets.base import ArrayImages, origin_of, require, require_count
+from polytta.data.datasets.base import MAX_CLASSES, ArrayImages, numbered_classes, origin_of, require, require_count
 from polytta.errors import DataError
 
 LOCAL_HEADER = 30
@@ -30,17 +31,35 @@ def npz_images(file: str | os.PathLike[str], classes: tuple[str, ...] | None = N
         raise DataError(f"{path}: got x as {images.dtype} {images.shape}; allowed is uint8 (N, H, W, 3).")
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or (len(labels) and labels.min() < 0):
         raise DataError(f"{path}: got y as {labels.dtype} {labels.shape}; allowed are N labels from 0.")
+    if labels.max(initial=0) >= MAX_CLASSES:
+        raise DataError(f"{path}: got the label {labels.max()} in y; allowed are 0 to {MAX_CLASSES - 1}.")
     require_count(path, len(labels), len(images), "labels in y")
-    names = classes if classes is not None else tuple(map(str, range(int(labels.max(initial=-1)) + 1)))
-    return ArrayImages(f"npz/{path.stem}", names, origin_of(path.parent), images, np.array(labels, np.int32))
+    names = classes if classes is not None else numbered_classes(labels)
+    return ArrayImages(f"npz/{path.stem}", names, origin_of(path.parent, "own"), images, np.array(labels, np.int32))
 
 
 def _member(path: Path, key: str) -> NDArray[Any]:
     try:
         with zipfile.ZipFile(path) as archive:
             entry = archive.getinfo(f"{key}.npy")
-    except (zipfile.BadZipFile, KeyError) as error:
+            return _array(path, key, entry)
+    except DataError:
+        raise
+    # What a damaged or a foreign file can go wrong with has no end of names.
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        OSError,
+        ValueError,
+        OverflowError,
+        EOFError,
+        struct.error,
+    ) as error:
         raise DataError(f"{path}: got no array {key}; allowed is an npz archive with x and y.") from error
+
+
+def _array(path: Path, key: str, entry: zipfile.ZipInfo) -> NDArray[Any]:
     if entry.compress_type != zipfile.ZIP_STORED:
         with np.load(path) as arrays:
             whole: NDArray[Any] = arrays[key]

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
+from polytta.data.datasets.base import GENERATED_MARKER
 from polytta.errors import InputError
 
 ENVIRONMENT = "POLYTTA_DATA"
@@ -22,6 +23,6 @@ def data_root(root: Root) -> Path:
 
 
 def dataset_folder(root: Root, name: str) -> Path:
-    """Return ``root/name``, or ``root`` itself where it already is the folder of that name."""
+    """Return ``root/name``, or ``root`` itself where it is the folder of that name or one that was generated."""
     base = data_root(root)
-    return base if base.name == name else base / name
+    return base if base.name == name or (base / GENERATED_MARKER).is_file() else base / name

@@ -6,7 +6,7 @@ With a cache folder, whole corrupted datasets are also kept there and shared by 
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polytta.data.bundled import cifar10_subset_indices, load_cifar10_subset
-from polytta.data.corruptions import corrupt
+from polytta.data.corruption_names import COMMON_CORRUPTIONS
+from polytta.data.corruptions.writer import stable_image_id
 from polytta.data.datasets import (
     ArrayImages,
     FileImages,
@@ -27,22 +28,28 @@ from polytta.data.datasets import (
     imagenet_c,
     imagenet_r,
     npz_images,
+    read_generated,
     visda2021,
     waterbirds,
     webdataset,
 )
-from polytta.data.datasets.base import Image, Labels, Origin, Sample
 from polytta.data.datasets.cifar_classes import CIFAR10_CLASSES, CIFAR100_CLASSES
 from polytta.data.datasets.webdataset import ShardImages, is_sharded
 from polytta.errors import InputError
-from polytta.lab.bench import kept_array
 from polytta.lab.bench.cell import Cell
+from polytta.lab.bench.corrupted_images import (
+    CORRUPTION_SEED,
+    CleanImages,
+    CorruptedImages,
+    CutImages,
+    ids_of,
+)
 from polytta.stream import SCENARIOS, LabelShift, Markov, Scenario, Stream, open_stream
 
 BUNDLED = "bundled"
+CLEAN = "clean"
 # Archives by these names hold what the names say.
 CLASSES = {"cifar10": CIFAR10_CLASSES, "cifar100": CIFAR100_CLASSES}
-CORRUPTION_SEED = 0
 # The published number of draws per class is for ImageNet.
 PUBLISHED_SHIFT_CLASSES = 1000
 
@@ -70,14 +77,30 @@ def split_path(name: str) -> tuple[str, str | None]:
     return before, os.path.expanduser(path) if equals else None
 
 
-def has_corruptions(dataset: str, path: str | None = None) -> bool:
-    """Whether a dataset comes in corruptions and severities, published or made here."""
-    return dataset in CORRUPTED or (dataset not in PLAIN and not _come_as_they_are(path))
+def split_dataset(name: str) -> tuple[str, str | None]:
+    """NAME and PATH of ``NAME=PATH``, and of a path alone, which is named after its file."""
+    before, path = split_path(name)
+    if path is None and before not in (BUNDLED, *CORRUPTED, *PLAIN):
+        place = Path(before).expanduser()
+        if place.exists():
+            return place.resolve().stem if place.is_file() else place.resolve().name, str(place)
+    return before, path
 
 
-def _come_as_they_are(path: str | None) -> bool:
-    """Whether the images are in files of their own, or in tar shards, and not in an archive of clean ones."""
-    return path is not None and (Path(path).is_dir() or is_sharded(path))
+def default_corruptions(dataset: str, path: str | None = None) -> tuple[str, ...]:
+    """What is run where nobody says: all that `polytta corrupt` wrote, photographs as they are, the common fifteen."""
+    if dataset in PLAIN:
+        return (CLEAN,)
+    generated = None if path is None else read_generated(Path(path))
+    if generated is not None:
+        return generated.corruptions
+    as_they_are = path is not None and dataset not in CORRUPTED and _is_files(path)
+    return (CLEAN,) if as_they_are else COMMON_CORRUPTIONS
+
+
+def _is_files(path: str) -> bool:
+    """Whether the images are in files of their own, or in tar shards, and not in an archive."""
+    return Path(path).is_dir() or is_sharded(path)
 
 
 def open_cell_stream(cell: Cell, cache_folder: str | None = None) -> Stream:
@@ -95,13 +118,18 @@ def open_cell_stream(cell: Cell, cache_folder: str | None = None) -> Stream:
     )
 
 
+def open_domain(dataset: str, path: str | None, corruption: str | None, severity: int | None) -> ImageDataset:
+    """The images of one dataset under one corruption, or as they are."""
+    return _domain(dataset, path, corruption, severity, None)
+
+
 def data_facts(stream: Stream) -> dict[str, Any]:
     """What pins the images themselves; the stream's own facts pin their order."""
     made_here = [domain for domain in stream.datasets if isinstance(domain, CorruptedImages)]
     if made_here:
         return {
             "corrupted_here": True,
-            "clean_sha256": _content_hash(made_here[0].clean),
+            "clean_sha256": _clean_hash(made_here[0].clean),
             "constants": made_here[0].constants,
             "corruption_seed": CORRUPTION_SEED,
         }
@@ -119,87 +147,6 @@ def prepare(streams: Sequence[Stream]) -> None:
                 wanted.setdefault(id(domain), (domain, []))[1].append(stream.order.item[stream.order.domain == number])
     for domain, items in wanted.values():
         domain.make(np.unique(np.concatenate(items)))
-
-
-@dataclass(eq=False)
-class CorruptedImages:
-    """A clean dataset under one corruption; ``make`` does the work, for as many images as are asked for."""
-
-    clean: ArrayImages
-    ids: NDArray[np.integer]
-    corruption: str
-    severity: int
-    cache_file: Path | None
-    name: str
-    origin: Origin = "generated"
-    _images: Image | None = field(default=None, repr=False)
-    _ready: NDArray[np.bool_] | None = field(default=None, repr=False)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Those of the clean images."""
-        return self.clean.classes
-
-    @property
-    def labels(self) -> Labels:
-        """Those of the clean images."""
-        return self.clean.labels
-
-    @property
-    def constants(self) -> Any:
-        """Severity constants by the size of the images."""
-        return "cifar" if self.clean.images.shape[1] <= 64 else "imagenet"
-
-    def __len__(self) -> int:
-        return len(self.clean)
-
-    def __getitem__(self, index: int) -> Sample:
-        if self._images is None or self._ready is None or not self._ready[index]:
-            self.make(np.array([index]))
-        assert self._images is not None
-        return np.array(self._images[index]), int(self.clean.labels[index]), None
-
-    def make(self, items: NDArray[np.int64]) -> None:
-        """Corrupts the images at these places, or all when that is more than half of them."""
-        if self._images is None or self._ready is None:
-            self._images = np.zeros(self.clean.images.shape, np.uint8)
-            self._ready = np.zeros(len(self), np.bool_)
-        missing = items[~self._ready[items]]
-        if not len(missing):
-            return
-        if 2 * len(items) > len(self):
-            self._images = self._cached()
-            self._ready[:] = True
-        else:
-            self._images[missing] = self._corrupted(missing)
-            self._ready[missing] = True
-
-    def _corrupted(self, items: NDArray[np.int64]) -> Image:
-        return corrupt(
-            np.asarray(self.clean.images[items]),
-            self.corruption,
-            self.severity,
-            constants=self.constants,
-            ids=self.ids[items],
-            seed=CORRUPTION_SEED,
-        )
-
-    def _cached(self) -> Image:
-        if self.cache_file is None:
-            return self._corrupted(np.arange(len(self)))
-        self.write()
-        images: Image = np.load(self.cache_file, mmap_mode="r")
-        return images
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the cache file holds all corrupted images, as they were written."""
-        return self.cache_file is not None and kept_array.is_whole(self.cache_file)
-
-    def write(self) -> None:
-        """Puts all corrupted images into the cache file, if they are not there or not what they were."""
-        if self.cache_file is not None and not self.is_kept:
-            kept_array.write(self.cache_file, self._corrupted(np.arange(len(self))))
 
 
 @lru_cache(_STREAMS_KEPT)
@@ -250,33 +197,45 @@ def _domain(
         return CORRUPTED[dataset](corruption, severity, root=path)
     if dataset in PLAIN:
         return PLAIN[dataset](root=path)
-    if path is not None and _come_as_they_are(path):
-        if corruption is not None:
+    generated = None if path is None else read_generated(Path(path))
+    if generated is not None:
+        if corruption is None or severity is None:
             raise InputError(
-                f"corruptions: got {corruption!r} for {path}, whose images come as they are; allowed is none."
+                f"corruptions: got clean for {path}, which holds no clean images; allowed is what it holds."
             )
-        return webdataset(path) if is_sharded(path) else image_folder(path)
+        return generated.images(corruption, severity, f"{dataset}/{corruption}/{severity}")
     clean, ids = _clean(dataset, path)
     if corruption is None or severity is None:
-        return clean
+        return clean.files if isinstance(clean, CutImages) else clean
     from polytta import __version__
 
-    stem = f"{clean.name.replace('/', '-')}-{_content_hash(clean)[:12]}-{corruption}-{severity}-{__version__}.npy"
+    name = clean.name if isinstance(clean, ArrayImages) else dataset
+    stem = f"{name.replace('/', '-')}-{_clean_hash(clean)[:12]}-{corruption}-{severity}-{__version__}.npy"
     file = Path(cache_folder) / stem if cache_folder is not None else None
-    return CorruptedImages(clean, ids, corruption, severity, file, f"{clean.name}/{corruption}/{severity}")
+    return CorruptedImages(clean, ids, corruption, severity, file, f"{name}/{corruption}/{severity}")
 
 
 @cache
-def _clean(dataset: str, path: str | None) -> tuple[ArrayImages, NDArray[np.integer]]:
+def _clean(dataset: str, path: str | None) -> tuple[ArrayImages | CutImages, NDArray[np.integer]]:
     """Clean images and the ids that make each image's corruption its own."""
     if dataset == BUNDLED:
         return load_cifar10_subset(), cifar10_subset_indices()
     if path is None:
         allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN, "NAME=FILE.npz", "NAME=FILE.tar", "NAME=FOLDER"))
-        raise InputError(f"datasets: got {dataset!r}; allowed are {allowed}.")
+        raise InputError(f"datasets: got {dataset!r}, where nothing lies; allowed are {allowed}.")
+    if _is_files(path):
+        files = webdataset(path) if is_sharded(path) else image_folder(path)
+        return CutImages(files), ids_of(files, stable_image_id)
     # Records name the dataset, whatever its file is called here.
     clean = replace(npz_images(path, CLASSES.get(dataset)), name=dataset)
     return clean, np.arange(len(clean))
+
+
+def _clean_hash(clean: CleanImages) -> str:
+    if isinstance(clean, CutImages):
+        return _files_hash(clean.files)
+    assert isinstance(clean, ArrayImages)
+    return _content_hash(clean)
 
 
 @cache

@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import tyro
 
-from polytta.data.corruption_names import COMMON_CORRUPTIONS, CORRUPTIONS, SEVERITIES
+from polytta.data.corruption_names import CORRUPTIONS, SEVERITIES
 from polytta.errors import ConfigError
 from polytta.lab.bench.cell import OPTIONS, Cell, listed, part_name
-from polytta.lab.bench.data import has_corruptions, split_path
+from polytta.lab.bench.data import CLEAN, PLAIN, default_corruptions, split_dataset, split_path
 from polytta.lab.bench.given_options import read_options
 from polytta.lab.bench.record import canonical_json
 from polytta.lab.bench.variants import VARIANTS, RowSettings, checked
 from polytta.stream import SCENARIOS
 
-CLEAN = "clean"
 # One stream over all corruptions; the other scenarios have one stream for each.
 POOLED = ("mixed", "continual", "markov")
 # Methods whose rows no learning rate changes.
@@ -34,20 +34,26 @@ class Grid:
 
     models: tuple[str, ...] = ("bundled/cifar10_resnet_gn",)
     """Source models, as NAME or NAME=FILE with the weights: bundled/NAME, timm/NAME.TAG, torchvision/NAME,
-    open_clip/ARCHITECTURE/TAG (with the dataset's class names, as bundled/mini_clip), module:function."""
+    open_clip/ARCHITECTURE/TAG (with the dataset's class names, as bundled/mini_clip), or your own as module:function
+    (modules in the current folder are found). The function returns a torch module in whose `pretrained_cfg` input_size
+    (3, height, width), mean, std (on the scale 0 to 1) and num_classes are told, or a polytta.models.SourceModel:
+    images are read as RGB, resized on their shorter side, cut in the middle to that size, and normalised by mean and
+    std."""
     datasets: tuple[str, ...] = ("bundled",)
-    """bundled, cifar10=FILE.npz (clean images that are corrupted here), a dataset `polytta data status` lists,
-    NAME=FOLDER as `polytta corrupt` writes it, or NAME=FILE.tar (or a folder of these) in the WebDataset layout."""
-    corruptions: tuple[str, ...] = COMMON_CORRUPTIONS
-    """Corruptions; "clean" stands for the images as they are."""
+    """bundled, a dataset `polytta data status` lists, or a path, also as NAME=PATH: a folder with a folder of images
+    per class, a folder that `polytta corrupt` wrote, an npz file with x and y, or WebDataset tar files. Labels follow
+    the sorted names of the folders."""
+    corruptions: tuple[str, ...] = ()
+    """Corruptions; "clean" stands for the images as they are. By default the fifteen common ones, for a folder that
+    `polytta corrupt` wrote all it holds, and for other images in folders or tar files clean."""
     severities: tuple[int, ...] = (5,)
     """1 to 5."""
     scenarios: tuple[str, ...] = ("batch1",)
     """batch1, mild, label_shift: one stream per corruption. mixed, continual, markov: one stream over all of them."""
-    variants: tuple[str, ...] = ("source", "tent", "sar", "deyo", "naive", "kl", "svgd", "grad")
-    """Rows by name: source, norm, tent, eata, sar, deyo, naive, kl, svgd, grad, grad_mixed, grad_flips, source_mirror,
-    source_lenses, lenses, default, looking; for models that read clip_tent, clip_sar, tpt, tda, clipartt, watt_p,
-    watt_s, watt_s_aug (_kl, _svgd, _grad), prompts_own; and those the file of --config defines."""
+    variants: Annotated[
+        tuple[str, ...],
+        tyro.conf.arg(help=f"Rows by name: {', '.join(VARIANTS)}, and those that the file of --config defines."),
+    ] = ("source", "tent", "sar", "deyo", "naive", "kl", "svgd", "grad")
     methods: tuple[str, ...] = ()
     """More rows: each of these methods (a name, or module:Class) with each of --diversities, or alone where there are
     none."""
@@ -101,7 +107,7 @@ class Grid:
         found: dict[str, Cell] = {}
         for model, dataset, scenario in product(self.models, self.datasets, self.scenarios):
             name, weights = split_path(model)
-            data, data_path = split_path(dataset)
+            data, data_path = split_dataset(dataset)
             for stream in self._streams(data, data_path, scenario):
                 for (label, settings), seed in product(rows.items(), self.seeds):
                     cell = Cell(
@@ -123,14 +129,19 @@ class Grid:
         """Plain values, every row spelt out."""
         return {**listed(asdict(self)), "rows": listed(self.rows())}
 
+    def places(self) -> dict[str, str]:
+        """Where datasets of one's own lie, by name."""
+        split = map(split_dataset, self.datasets)
+        return {name: str(Path(path).resolve()) for name, path in split if path is not None}
+
     def _streams(self, dataset: str, path: str | None, scenario: str) -> Iterator[dict[str, Any]]:
         own = SCENARIOS[scenario]().batch_size
         stream = {"scenario": scenario, "batch_size": own if scenario == "batch1" else self.batch_size or own}
-        if not has_corruptions(dataset, path):
-            yield {**stream, "corruption": None, "severity": None}
-            return
-        corrupted = tuple(name for name in self.corruptions if name != CLEAN)
-        if CLEAN in self.corruptions:
+        default = default_corruptions(dataset, path)
+        # Of published photographs nobody made corruptions, and nobody asks for them.
+        wanted = default if dataset in PLAIN else self.corruptions or default
+        corrupted = tuple(name for name in wanted if name != CLEAN)
+        if CLEAN in wanted:
             yield {**stream, "corruption": None, "severity": None}
         for severity in self.severities if corrupted else ():
             if scenario in POOLED:
@@ -139,7 +150,7 @@ class Grid:
                 yield from ({**stream, "corruption": name, "severity": severity} for name in corrupted)
 
     def _check(self) -> None:
-        for axis in ("models", "datasets", "corruptions", "severities", "scenarios", "seeds"):
+        for axis in ("models", "datasets", "severities", "scenarios", "seeds"):
             if not getattr(self, axis):
                 raise ConfigError(f"{axis}: got none; allowed is at least one.")
         if not self.variants and not self.methods:
@@ -155,8 +166,8 @@ class Grid:
         pooled = [name for name in self.scenarios if name in POOLED]
         if CLEAN in self.corruptions and pooled:
             raise ConfigError(f"corruptions: got {CLEAN!r} for {pooled[0]}; allowed is a stream of corruptions alone.")
-        for axis in ("models", "datasets"):
-            names = [split_path(value)[0] for value in dict.fromkeys(getattr(self, axis))]
+        for axis, split in (("models", split_path), ("datasets", split_dataset)):
+            names = [split(value)[0] for value in dict.fromkeys(getattr(self, axis))]
             twice = [name for name in names if names.count(name) > 1]
             if twice:
                 raise ConfigError(f"{axis}: got {twice[0]!r} with more than one file; allowed is one.")

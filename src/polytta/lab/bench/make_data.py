@@ -9,7 +9,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from polytta.lab.bench.cell import Cell
-from polytta.lab.bench.data import CorruptedImages, open_cell_stream
+from polytta.lab.bench.corrupted_images import CorruptedImages
+from polytta.lab.bench.data import open_cell_stream
 from polytta.lab.bench.on_machine import PRELOAD
 from polytta.lab.bench.plan import Plan
 from polytta.system.workers import Worker, run_tasks

@@ -27,7 +27,7 @@ def run_on_ray(
         execution: where and how cells run on a worker.
         address: of a running cluster, "auto" for the one on this machine, None to start one for this run.
     """
-    ray = _ray()
+    ray = require_ray()
     started_here = not ray.is_initialized()
     if started_here:
         try:
@@ -95,7 +95,8 @@ class _Counter:
         return sum(self.groups.values())
 
 
-def _ray() -> Any:
+def require_ray() -> Any:
+    """Ray, or how to install it."""
     if find_spec("ray") is None:
         raise ConfigError("--runner: got 'ray', which is not installed; allowed after pip install 'polytta[ray]'.")
     return import_module("ray")

@@ -71,11 +71,7 @@ def plan_cell(cell: Cell) -> Plan:
     """The plan of a cell; opens no image file."""
     stream = open_cell_stream(cell)
     source = source_model(cell)
-    if len(stream.datasets[0].classes) > source.num_classes:
-        raise InputError(
-            f"datasets: got {cell.dataset}, which has {len(stream.datasets[0].classes)} classes; "
-            f"allowed are the {source.num_classes} that {cell.model} tells apart."
-        )
+    _check_classes(cell, stream, source)
     if stream.spec.reset == "segment" and len(stream.order.starts) > 1:
         raise InputError(
             f"scenarios: got {cell.scenario} over {len(stream.order.starts)} corruptions, with a fresh model for each; "
@@ -93,6 +89,24 @@ def plan_cell(cell: Cell) -> Plan:
     # Constants and files that decide answers and that no setting names.
     also = {"aggregate": config.aggregate.facts(), "plugins": plugin_sources(config.settings)}
     return Plan(cell, {**pins, **{name: facts for name, facts in also.items() if facts}})
+
+
+def _check_classes(cell: Cell, stream: Stream, source: SourceModel) -> None:
+    """Refuses labels that the model does not have, and folders whose sorted places cannot be the model's labels."""
+    first = stream.datasets[0]
+    classes = first.classes
+    if len(classes) > source.num_classes:
+        raise InputError(
+            f"datasets: got {cell.dataset}, which has {len(classes)} classes; "
+            f"allowed are the {source.num_classes} that {cell.model} tells apart."
+        )
+    named = any(not name.isdecimal() for name in classes)
+    if named and len(classes) < source.num_classes:
+        raise InputError(
+            f"datasets: got {cell.dataset}, which has {len(classes)} classes ({', '.join(classes[:3])}, ...), for the "
+            f"{source.num_classes} of {cell.model}; allowed is a folder for each, sorted as its labels are, empty "
+            "where there are no images."
+        )
 
 
 def source_model(cell: Cell, device: str = "cpu") -> SourceModel:
@@ -169,7 +183,8 @@ def _family(cell: Cell, layers: tuple[str, ...], source: SourceModel) -> str:
 
 
 def _origin(stream: Stream) -> str:
-    return "generated" if any(domain.origin == "generated" for domain in stream.datasets) else "official"
+    origins = {domain.origin for domain in stream.datasets}
+    return next((origin for origin in ("generated", "own") if origin in origins), "official")
 
 
 def _finite(value: Any) -> Any:

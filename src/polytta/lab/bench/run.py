@@ -1,6 +1,7 @@
 """From cells to records. Cells that share all but their stream, seed and learning rate run together as one group."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 
 import numpy as np
@@ -23,12 +24,19 @@ from polytta.stream import Stream
 from polytta.system.versions import versions
 
 PACKAGES = ("polytta", "torch", "numpy", "pillow")
+# torch's own defaults; a row with precision tf32 or bf16 goes beyond them.
+ARITHMETIC = "products in full, convolutions on CUDA in TF32"
 # Predictions held before they are counted.
 _HELD_VALUES = 2**22
 
 
 def run_group(plans: Sequence[Plan], report: Callable[[int], object], execution: Execution) -> list[Record]:
     """Runs planned cells that fit into one group; ``report`` is told how many images have gone by since it last was."""
+    with _fixed_arithmetic():
+        return _run_group(plans, report, execution)
+
+
+def _run_group(plans: Sequence[Plan], report: Callable[[int], object], execution: Execution) -> list[Record]:
     device = execution.torch_device
     _make_current(device)
     streams = [open_cell_stream(plan.cell, execution.cache_folder) for plan in plans]
@@ -149,7 +157,25 @@ def _environment(device: str, population: Population) -> dict[str, object]:
         "device": name,
         "engine": choose_engine(population.adapted.settings.engine, torch.device(device)).name,
         "threads": torch.get_num_threads(),
+        "float32": ARITHMETIC,
     }
+
+
+@contextmanager
+def _fixed_arithmetic() -> Iterator[None]:
+    """Whatever a program or its surroundings chose before, float32 means the same in every cell."""
+    try:
+        products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    except RuntimeError:  # set through torch's newer switches, which the older ones then refuse to speak for
+        yield
+        return
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(products)
+        torch.backends.cudnn.allow_tf32 = convolutions
 
 
 def _make_current(device: str) -> None:

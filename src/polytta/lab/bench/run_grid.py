@@ -7,14 +7,14 @@ from typing import Literal
 
 from tqdm import tqdm
 
-from polytta.errors import ConfigError
+from polytta.errors import ConfigError, Stopped
 from polytta.lab.bench.execution import Execution
 from polytta.lab.bench.grid import Grid
 from polytta.lab.bench.groups import CellOutcome, Failure, Group, make_groups, work
 from polytta.lab.bench.make_data import make_data
 from polytta.lab.bench.on_machine import run_on_machine
-from polytta.lab.bench.on_ray import run_on_ray
-from polytta.lab.bench.plan import Plan, plan_cell
+from polytta.lab.bench.on_ray import require_ray, run_on_ray
+from polytta.lab.bench.plan import Plan, plan_cell, source_model
 from polytta.lab.bench.record import Record
 from polytta.lab.bench.store import Store
 from polytta.lab.bench.trackers import JsonLines, Tracker, open_trackers
@@ -70,14 +70,27 @@ def benchmark(grid: Grid, folder: str | Path, options: Options | None = None) ->
         raise ConfigError(f"--jobs: got {options.jobs}; allowed is at least 1.")
     store = Store(folder)
     cells = grid.cells()
+    if options.runner == "ray":
+        require_ray()
     trackers = open_trackers(options.trackers, store.folder)
+    # A model that needs what is not installed or not there is better found before hundreds of cells are planned.
+    for cell in {cell.model: cell for cell in cells}.values():
+        source_model(cell)
     with tqdm(cells, "planning", unit="cell", leave=False, disable=not options.progress) as bar:
         plans = [plan_cell(cell) for cell in bar]
     store.open(grid)
     missing = [plan for plan in plans if not store.is_finished(plan)]
     events = JsonLines(store.folder)
     events.started(len(plans), len(plans) - len(missing))
-    failures = _run_missing(missing, len(plans), store, [events, *trackers], options)
+    try:
+        failures = _run_missing(missing, len(plans), store, [events, *trackers], options)
+    except KeyboardInterrupt:
+        store.write_tables()
+        finished = sum(store.is_finished(plan) for plan in plans)
+        raise Stopped(
+            f"{finished} of {len(plans)} cells are finished and kept in {store.folder}, and the same command goes on "
+            "from there"
+        ) from None
     records = store.write_tables()
     return Summary(records, len(plans) - len(missing), len(missing) - len(failures), failures)
 

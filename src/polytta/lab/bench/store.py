@@ -1,6 +1,6 @@
 """The folder of a benchmark. Whatever moment it is stopped at, what is finished stays finished.
 
-DIR/grid.json               the grid as it was last asked for
+DIR/grid.json               the grid as it was last asked for, and where its datasets lie
 DIR/cells/<key>.json        one record per finished cell
 DIR/failures/<key>.json     one per cell that could not be run; tried again next time
 DIR/damaged/                records that could not be read, set aside
@@ -41,7 +41,8 @@ class Store:
             raise InputError(
                 f"--out: got {self.folder}, which cannot be made ({error.strerror}); allowed is a folder."
             ) from error
-        write_whole(self.folder / "grid.json", (json.dumps(grid.to_dict(), indent=1) + "\n").encode())
+        content = {**grid.to_dict(), "places": {**places_of(self.folder), **grid.places()}}
+        write_whole(self.folder / "grid.json", (json.dumps(content, indent=1) + "\n").encode())
 
     def is_finished(self, plan: Plan) -> bool:
         """Whether the record of a cell is there and whole."""
@@ -82,6 +83,15 @@ class Store:
             path.replace(aside)
             warnings.warn(f"{error} It was moved to {aside} and will be run again.", PolyttaWarning, stacklevel=2)
             return None
+
+
+def places_of(folder: Path) -> dict[str, str]:
+    """Where the datasets of a benchmark lay, by name; nothing where nobody noted it."""
+    try:
+        places = json.loads((folder / "grid.json").read_text("utf-8"))["places"]
+        return {str(name): str(path) for name, path in places.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def read_records(place: str | Path) -> list[Record]:

@@ -4,6 +4,7 @@ Trackers are told what happened; they decide nothing, and records do not depend 
 """
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -74,7 +75,7 @@ class TensorBoard(Tracker):
 
     def finished(self, record: Record) -> None:
         """Writes the cell's run."""
-        with self._writer(str(self._folder / f"{record.cell.words.replace(' ', '-')}-{record.key[:8]}")) as writer:
+        with self._writer(str(self._folder / f"{_as_file_name(record.cell.words)}-{record.key[:8]}")) as writer:
             for name, position, value in _points(record):
                 writer.add_scalar(f"stream/{name}", value, position)
             for name, value in _scores(record).items():
@@ -117,6 +118,11 @@ def _points(record: Record) -> Iterator[tuple[str, int, float]]:
 def _scores(record: Record) -> dict[str, float]:
     values = {name: getattr(record.results, name) for name in SCORES}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _as_file_name(words: str) -> str:
+    """Letters that lead nowhere: a row may be called anything, also ../.. or C:."""
+    return re.sub(r"[^\w.+=-]+|\.{2,}", "-", words).strip(".-")[:150]
 
 
 def _require(module: str, name: str) -> None:

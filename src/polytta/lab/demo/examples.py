@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
-from polytta.lab.bench.data import CorruptedImages, open_cell_stream
+from polytta.lab.bench.corrupted_images import CorruptedImages
+from polytta.lab.bench.data import open_cell_stream
 from polytta.lab.bench.record import Record
 from polytta.lab.bench.tally import LAST_ANSWERS
 from polytta.lab.pages.elements import picture

@@ -1,6 +1,7 @@
 """Runs the demo's cells as any benchmark's, one process per core, with one progress bar over all of them."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tqdm import tqdm
@@ -36,8 +37,13 @@ class DemoRun:
         return next(iter(self.records.values()))
 
 
-def run_demo(options: DemoOptions) -> DemoRun:
-    """Runs the comparison; a progress bar shows on stderr. Nothing of an earlier run is used again."""
+def run_demo(options: DemoOptions, keep: Callable[[Record], object] = lambda record: None) -> DemoRun:
+    """Runs the comparison; a progress bar shows on stderr. Nothing of an earlier run is used again.
+
+    Args:
+        options: what to compare.
+        keep: called with each record as soon as there is one.
+    """
     start = time.perf_counter()
     groups = make_groups([plan_cell(cell) for cell in options.grid().cells()], EXECUTION)
     records: dict[tuple[str, str], Record] = {}
@@ -49,4 +55,5 @@ def run_demo(options: DemoOptions) -> DemoRun:
                         f"demo: got a cell that failed, {outcome.cell.words} ({outcome.sentence}); allowed are none."
                     )
                 records[outcome.cell.variant, outcome.cell.corruptions[0]] = outcome
+                keep(outcome)
     return DemoRun(options, records, time.perf_counter() - start)

@@ -22,14 +22,14 @@ def render_page(title: str, lead: str, sections: Sequence[Section]) -> str:
         style=_resource("style.css"),
         title=escape(title),
         lead=escape(lead),
-        contents="".join(f'<li><a href="#{part.anchor}">{escape(part.heading)}</a></li>' for part in sections),
+        contents="".join(f'<li><a href="#{escape(part.anchor)}">{escape(part.heading)}</a></li>' for part in sections),
         sections="\n".join(map(_section, sections)),
     )
 
 
 def _section(section: Section) -> str:
     inner = "\n".join(section.parts)
-    return f'<section id="{section.anchor}">\n<h2>{escape(section.heading)}</h2>\n{inner}\n</section>'
+    return f'<section id="{escape(section.anchor)}">\n<h2>{escape(section.heading)}</h2>\n{inner}\n</section>'
 
 
 def _resource(name: str) -> str:

@@ -76,9 +76,9 @@ def as_text(table: Table) -> str:
 
 def as_markdown(table: Table) -> str:
     """A pipe table; the best in bold."""
-    head = "| " + " | ".join(table.header) + " |"
+    head = "| " + " | ".join(map(markdown_text, table.header)) + " |"
     rule = "|" + "|".join([":--", *["--:"] * (len(table.header) - 1)]) + "|"
-    body = ["| " + " | ".join([row.name, *map(_markdown_cell, row.cells)]) + " |" for row in table.rows]
+    body = ["| " + " | ".join([markdown_text(row.name), *map(_markdown_cell, row.cells)]) + " |" for row in table.rows]
     return "\n".join((head, rule, *body))
 
 
@@ -116,7 +116,13 @@ def as_html(table: Table) -> str:
 
 
 def _markdown_cell(cell: TableCell) -> str:
-    return f"**{cell.plain}**" if cell.best else cell.plain
+    text = markdown_text(cell.plain)
+    return f"**{text}**" if cell.best else text
+
+
+def markdown_text(text: str) -> str:
+    """What would end a cell, or be taken for HTML, as a character that is only itself."""
+    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;").splitlines() or [""])
 
 
 def _latex_cell(cell: TableCell) -> str:

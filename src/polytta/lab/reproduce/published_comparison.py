@@ -1,6 +1,7 @@
-"""Measured beside published, and the difference."""
+"""Measured beside published; and the difference, where both are of the same images."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from string import ascii_lowercase
 
 from polytta.lab.pages.bench.short_names import SHORT_NAMES
@@ -25,7 +26,7 @@ def comparison_table(
     digits: int = 1,
     ranked_by: str | None = AVERAGE,
 ) -> ResultTable:
-    """Three rows per method.
+    """Two rows per method, and a third with the difference where data and models are the paper's, all of them.
 
     Args:
         title: of the table.
@@ -36,17 +37,21 @@ def comparison_table(
         digits: after the point.
         ranked_by: column that orders the methods; None names no order.
     """
+    comparable = not (place.is_bundled or place.quick)
     marks: dict[str, str] = {}
     shown: list[TableRow] = []
     for row in rows:
-        shown += _three_rows(row, columns, measured, digits, marks)
+        rows_of_method = _three_rows(row, columns, measured, digits, marks)
+        shown += rows_of_method if comparable else _without_difference(rows_of_method)
     remarks = [f"({mark}) {remark}." for remark, mark in marks.items()]
-    if ranked_by is not None:
+    if ranked_by is not None and not place.quick:
         remarks.insert(0, _order_remark(rows, measured, ranked_by))
     seeds = max((stat.seeds for stat in measured.values()), default=0)
     if seeds > 1:
         remarks.insert(0, f"Measured: mean ± sample standard deviation over {seeds} seeds.")
-    if place.is_bundled:
+    if place.quick:
+        remarks.insert(0, "A few images show that it works; they say nothing about the published figures.")
+    elif place.is_bundled:
         remarks.insert(0, "Published: another dataset and other models, so orders compare and levels do not.")
     header = ("", *(_NAMES.get(column, column) for column in columns))
     return ResultTable(title, Table(header, tuple(shown)), tuple(remarks))
@@ -71,6 +76,11 @@ def _three_rows(
         TableRow("  published", tuple(printed), part=True),
         TableRow("  difference", tuple(apart)),
     ]
+
+
+def _without_difference(rows: Sequence[TableRow]) -> list[TableRow]:
+    own, printed, _ = rows
+    return [own, replace(printed, part=False)]
 
 
 def _mark(remark: str, marks: dict[str, str]) -> str:

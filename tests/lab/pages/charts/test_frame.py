@@ -41,3 +41,12 @@ def test_a_frame_draws_ticks_titles_and_curves() -> None:
     (curve,) = root.iter("polyline")
     assert curve.get("class") == "curve s3"
     assert points(curve) == [(round(x, 1), round(y, 1)) for x, y in frame.places(line)]
+
+
+@pytest.mark.parametrize(("value", "unit"), [(15.0, " %"), (0.0, " %"), (100.0, " %"), (0.0, ""), (-3.2e-5, "")])
+def test_equal_values_have_an_axis_with_different_ticks(value: float, unit: str) -> None:
+    axis = Axis.over("all the same", [value, value], unit)
+    written = [f"{tick:g}" for tick in axis.ticks]
+    assert len(set(written)) == len(written) > 1
+    assert axis.ticks[0] <= value <= axis.ticks[-1]
+    assert unit != " %" or (axis.ticks[0] >= 0 and axis.ticks[-1] <= 100)

@@ -24,3 +24,15 @@ def test_equal_values_have_colours_too() -> None:
 def test_many_values_leave_their_numbers_out() -> None:
     names = [str(number) for number in range(12)]
     assert sorted(texts(parsed(heatmap_svg(np.eye(12), names, "large")))) == sorted(2 * names)
+
+
+def test_numbers_stay_within_their_cells() -> None:
+    values = np.array([[0.0, 1.2345e-5, 123456.7], [1.2345e-5, 0.0, 0.00123], [123456.7, 0.00123, 0.0]]).repeat(2, 0)
+    values = values.repeat(2, 1)
+    names = list("abcdef")
+    root = parsed(heatmap_svg(values, names, "small and large"))
+    size = float(next(root.iter("rect")).get("width", ""))
+    numbers = [text for text in texts(root) if text not in names]
+    assert numbers
+    assert all(7 * len(number) <= size for number in numbers)
+    assert len(list(root.iter("title"))) == 36

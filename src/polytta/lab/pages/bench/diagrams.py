@@ -64,12 +64,13 @@ def calibration_plots(panel: Panel, records: Records) -> list[Plot]:
         ece = row.average(panel.columns, "ece")
         if not found or ece is None:
             continue
-        line = _pooled(
+        line, counts = _pooled(
             row.name, number, [(r.reliability.confidence, r.reliability.accuracy, r.reliability.count) for r in found]
         )
         axes = (Axis("confidence", (0.0, 0.5, 1.0)), Axis("share right", (0.0, 0.5, 1.0)))
-        svg = dotted_line_svg(line, *axes, f"Reliability of {row.name}", diagonal=True)
-        plots.append(Plot(row.name, svg, f"ECE {ece.mean:.3f}; on the dashed line confidence is earned."))
+        svg = dotted_line_svg(line, *axes, f"Reliability of {row.name}", diagonal=True, counts=counts)
+        said = f"ECE {ece.mean:.3f}; on the dashed line confidence is earned. {_counted(counts)}"
+        plots.append(Plot(row.name, svg, said))
     return plots
 
 
@@ -81,10 +82,11 @@ def disagreement_plots(panel: Panel, records: Records) -> list[Plot]:
         if not found:
             continue
         bins = [(d.disagreement, d.error, d.count) for d in (r.disagreement_vs_error for r in found)]
-        line = _pooled(row.name, number, bins, edges=np.linspace(0.0, 1.0, 11))
+        line, counts = _pooled(row.name, number, bins, edges=np.linspace(0.0, 1.0, 11))
         axes = (Axis("disagreement of particles", (0.0, 0.5, 1.0)), Axis("share wrong", (0.0, 0.5, 1.0)))
-        svg = dotted_line_svg(line, *axes, f"Error against disagreement of {row.name}", diagonal=False)
-        plots.append(Plot(row.name, svg, "Rising: where particles disagree, the answer is less to be trusted."))
+        svg = dotted_line_svg(line, *axes, f"Error against disagreement of {row.name}", diagonal=False, counts=counts)
+        said = f"Rising: where particles disagree, the answer is less to be trusted. {_counted(counts)}"
+        plots.append(Plot(row.name, svg, said))
     return plots
 
 
@@ -160,12 +162,17 @@ def _pooled(
     number: int,
     parts: Sequence[tuple[Sequence[float], Sequence[float], Sequence[int]]],
     edges: NDArray[np.float64] | None = None,
-) -> Series:
-    """Bins of several records as one; ``edges`` of coarser bins, where the records' own differ."""
+) -> tuple[Series, list[float]]:
+    """Bins of several records as one, with their images; ``edges`` of coarser bins, where the records' own differ."""
     x, y, n = (np.concatenate([np.asarray(part[i], np.float64) for part in parts]) for i in range(3))
     edges = np.linspace(0.0, 1.0, 16) if edges is None else edges
     place = np.clip(np.digitize(x, edges[1:-1]), 0, len(edges) - 2)
     count = np.bincount(place, n, len(edges) - 1)
     some = count > 0
     means = [np.bincount(place, values * n, len(edges) - 1)[some] / count[some] for values in (x, y)]
-    return Series(name, number, means[0], means[1])
+    return Series(name, number, means[0], means[1]), count[some].tolist()
+
+
+def _counted(counts: Sequence[float]) -> str:
+    """How much a curve stands on."""
+    return f"{sum(counts):,.0f} images, {min(counts):,.0f} to {max(counts):,.0f} a dot; its area shows how many."

@@ -1,6 +1,6 @@
 """The page of a benchmark: per panel its tables and diagrams, then sample images, facts, and every record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from polytta.lab.pages.bench.diagrams import (
@@ -16,20 +16,23 @@ from polytta.lab.pages.bench.panel import Panel
 from polytta.lab.pages.bench.panel_tables import accuracy_table, summary_table
 from polytta.lab.pages.bench.pins import environments, pinned_facts
 from polytta.lab.pages.bench.results import NOTE
-from polytta.lab.pages.bench.samples import sample_images
+from polytta.lab.pages.bench.samples import example_images, own_images
 from polytta.lab.pages.bench.short_names import short_name
 from polytta.lab.pages.elements import facts, figures, note, pictures
 from polytta.lab.pages.page import Section, render_page
 from polytta.lab.pages.tables import as_html
 
 
-def bench_page(panels: Sequence[Panel], records: Records, cells_folder: str) -> str:
+def bench_page(
+    panels: Sequence[Panel], records: Records, cells_folder: str, places: Mapping[str, str] | None = None
+) -> str:
     """The whole page.
 
     Args:
         panels: what to show.
         records: for diagrams; may lack some or all of those the panels tell of.
         cells_folder: where their files lie, seen from the page.
+        places: where datasets of one's own lie, by name; their images are shown instead of a bundled one.
     """
     cells = sum(1 for panel in panels for _ in panel.entries())
     models = {str(panel.fields["model"]) for panel in panels}
@@ -38,7 +41,7 @@ def bench_page(panels: Sequence[Panel], records: Records, cells_folder: str) -> 
         f"images once, predicts, and then learns from them without labels. Red is below the source model. {NOTE}"
     )
     sections = [_panel_section(panel, records) for panel in panels]
-    sections.append(_samples(tuple(panels)))
+    sections.append(_samples(tuple(panels), places or {}))
     if records:
         sections.append(_facts(records))
     sections.append(_record_list(panels, records, cells_folder))
@@ -61,12 +64,20 @@ def _panel_section(panel: Panel, records: Records) -> Section:
     return Section(panel.anchor, panel.title, tuple(parts))
 
 
-def _samples(panels: tuple[Panel, ...]) -> Section:
-    explanation = (
-        "One bundled CIFAR-10 image under each corruption and severity, with the constants of CIFAR-10-C. Other "
-        "datasets have the same corruptions with constants of their own."
-    )
-    return Section("samples", "What the corruptions look like", (note(explanation), pictures(sample_images(panels))))
+def _samples(panels: tuple[Panel, ...], places: Mapping[str, str]) -> Section:
+    own = own_images(panels, places)
+    parts = []
+    for dataset, shown in own.items():
+        parts += [note(f"An image of {dataset}, as the models got it."), pictures(shown)]
+    others = tuple(panel for panel in panels if str(panel.fields["dataset"]) not in own)
+    if others:
+        names = ", ".join(dict.fromkeys(str(panel.fields["dataset"]) for panel in others))
+        explanation = (
+            f"For {names}: one bundled CIFAR-10 image under each corruption and severity, with the constants of "
+            "CIFAR-10-C. Other datasets have the same corruptions with constants of their own."
+        )
+        parts += [note(explanation), pictures(example_images(others))]
+    return Section("samples", "What the images look like", tuple(parts))
 
 
 def _facts(records: Records) -> Section:
@@ -100,7 +111,8 @@ def _record_list(panels: Sequence[Panel], records: Records, cells_folder: str) -
 
 
 def _link(key: str, seed: int, cells_folder: str | None) -> str:
-    text = f"<code>{key}</code> (seed {seed})"
+    name = escape(key)
+    text = f"<code>{name}</code> (seed {escape(str(seed))})"
     if cells_folder is None:
-        return f'<span id="{key}">{text}</span> '
-    return f'<a id="{key}" href="{escape(cells_folder)}/{key}.json">{text}</a>'
+        return f'<span id="{name}">{text}</span> '
+    return f'<a id="{name}" href="{escape(cells_folder)}/{name}.json">{text}</a>'

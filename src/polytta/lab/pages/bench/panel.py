@@ -3,14 +3,17 @@
 Everything here is worked out from a record's plain figures, so that a table of them is as good as the records.
 """
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from polytta.data.corruption_names import COMMON_CORRUPTIONS
 from polytta.lab.bench.grid import POOLED
+from polytta.lab.intervals import FEWEST, margin_of_mean, margin_of_share, spread
 from polytta.lab.pages.stat import Stat
 
 PANEL_FIELDS = ("dataset", "model", "scenario", "severity", "batch_size", "images")
@@ -52,6 +55,7 @@ class Row:
     name: str
     settings: Mapping[str, Any]
     entries: Mapping[str, tuple[Entry, ...]]
+    _averages: dict[tuple[str, ...], Stat | None] = field(default_factory=dict, repr=False)
 
     @property
     def is_source(self) -> bool:
@@ -71,12 +75,24 @@ class Row:
 
     def stat(self, column: str, measure: str = "accuracy") -> Stat | None:
         """Over seeds; None where the measure is missing."""
-        values = [e.results.get(measure) for e in self.entries.get(column, ())]
-        known = [float(value) for value in values if value is not None]
-        return Stat.of(known) if known and len(known) == len(values) else None
+        entries = self.entries.get(column, ())
+        known = [float(value) for e in entries if (value := e.results.get(measure)) is not None]
+        if not known or len(known) != len(entries):
+            return None
+        stat = Stat.of(known)
+        if measure != "accuracy":
+            return stat
+        counted = margin_of_share(stat.mean, int(entries[0].cell["images"]))
+        return replace(stat, margin=max(counted, margin_of_mean(known)) if len(known) >= FEWEST else counted)
 
     def average(self, columns: Sequence[str], measure: str = "accuracy") -> Stat | None:
         """Over columns, then over seeds; None while a column is missing."""
+        place = (measure, *columns)
+        if place not in self._averages:
+            self._averages[place] = self._average(columns, measure)
+        return self._averages[place]
+
+    def _average(self, columns: Sequence[str], measure: str) -> Stat | None:
         per_column = [self.stat(column, measure) for column in columns]
         if not columns or any(stat is None for stat in per_column):
             return None
@@ -84,7 +100,35 @@ class Row:
         by_seed = [{e.cell["seed"]: float(e.results[measure]) for e in self.entries[column]} for column in columns]
         shared = sorted(set.intersection(*(set(values) for values in by_seed)))
         per_seed = [fmean(values[seed] for values in by_seed) for seed in shared]
-        return Stat(mean, stdev(per_seed) if len(per_seed) > 1 else None, len(shared))
+        return Stat(
+            mean, spread(per_seed) if len(per_seed) > 1 else None, len(shared), _margin_of_average(per_column, per_seed)
+        )
+
+    def gain_over(self, other: "Row", columns: Sequence[str]) -> Stat | None:
+        """Accuracy less that of another row, averaged over columns.
+
+        With three seeds or more the differences of the seeds are what varies; with fewer all that is known are two
+        accuracies over so many images, as if the images were different ones, which is on the safe side.
+        """
+        own, theirs = self.average(columns), other.average(columns)
+        if own is None or theirs is None:
+            return None
+        gains = []
+        for seed in sorted(set.intersection(*(row.seeds_of(column) for row in (self, other) for column in columns))):
+            mine, yours = (fmean(row.accuracy_at(column, seed) for column in columns) for row in (self, other))
+            gains.append(mine - yours)
+        if len(gains) >= FEWEST:
+            return replace(Stat.of(gains), mean=own.mean - theirs.mean, margin=margin_of_mean(gains))
+        margin = math.hypot(own.margin or 0.0, theirs.margin or 0.0)
+        return Stat(own.mean - theirs.mean, None, len(gains), margin)
+
+    def seeds_of(self, column: str) -> set[int]:
+        """Seeds that a column has been run with."""
+        return {int(e.cell["seed"]) for e in self.entries.get(column, ())}
+
+    def accuracy_at(self, column: str, seed: int) -> float:
+        """Of one record."""
+        return next(float(e.results["accuracy"]) for e in self.entries[column] if e.cell["seed"] == seed)
 
     @property
     def speed(self) -> float | None:
@@ -93,6 +137,14 @@ class Row:
         seconds = sum(float(t["wall_seconds"]) for t in timed)
         images = sum(float(t["wall_seconds"]) * float(t["images_per_second"]) for t in timed)
         return images / seconds if seconds else None
+
+
+def _margin_of_average(per_column: Sequence[Stat | None], per_seed: Sequence[float]) -> float | None:
+    margins = [stat.margin for stat in per_column if stat is not None and stat.margin is not None]
+    if len(margins) != len(per_column):
+        return None
+    counted = math.hypot(*margins) / len(margins)
+    return max(counted, margin_of_mean(per_seed)) if len(per_seed) >= FEWEST else counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +166,8 @@ class Panel:
         ]
         if self.fields["pooled"] != COMMON_CORRUPTIONS:
             parts += self.fields["pooled"]
-        return "-".join(parts).replace("/", "-").replace("_", "-").lower()
+        # Names may hold anything, and an anchor is part of addresses and of LaTeX labels.
+        return re.sub(r"[^a-z0-9.:=+-]+", "-", "-".join(parts).lower())
 
     @property
     def title(self) -> str:
@@ -143,6 +196,18 @@ class Panel:
             if len(counts) == 1
             else f"{counts[0]} to {counts[-1]} seeds"
         )
+
+    def leader(self, columns: Sequence[str]) -> Row | None:
+        """The row that is ahead of every other by more than the interval of the difference, if there is one."""
+        scored = [(stat.mean, row) for row in self.rows if (stat := row.average(columns))]
+        if len(scored) < 2:
+            return None
+        top = max(scored, key=lambda pair: pair[0])[1]
+        for _, other in scored:
+            gain = None if other is top else top.gain_over(other, columns)
+            if gain is not None and gain.mean <= (gain.margin or 0.0):
+                return None
+        return top
 
     @cached_property
     def source(self) -> Row | None:

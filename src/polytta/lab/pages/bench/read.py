@@ -6,7 +6,7 @@ of images is in both the length of the stream, also where the cell asked for all
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def read_folder(folder: Path) -> Folder:
     """Everything a report needs; nothing is changed."""
     if (folder / "cells").is_dir():
         records = {record.key: record for record in read_records(folder)}
-        entries = tuple(_of_record(record) for record in records.values())
+        entries = entries_of(records.values())
         return Folder(entries, records, tuple(pinned_facts(records.values())))
     if not (folder / TABLE).is_file():
         raise InputError(
@@ -54,13 +54,33 @@ def read_folder(folder: Path) -> Folder:
         )
     times = {row["key"]: row for row in _rows(folder / TIMES)} if (folder / TIMES).is_file() else {}
     entries = tuple(_of_rows(row, times.get(row.get("key", ""), {})) for row in _rows(folder / TABLE))
-    facts = json.loads((folder / FACTS).read_text("utf-8")) if (folder / FACTS).is_file() else []
-    return Folder(entries, {}, tuple(facts))
+    return Folder(entries, {}, _facts(folder / FACTS))
+
+
+def entries_of(records: Iterable[Record]) -> tuple[Entry, ...]:
+    """The plain figures of records."""
+    return tuple(_of_record(record) for record in records)
+
+
+def _facts(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        return ()
+    try:
+        return tuple(map(str, json.loads(path.read_text("utf-8"))))
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"DIR: got {path}, which is no list of facts; allowed is what `polytta report` wrote."
+        ) from error
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream))
+    except (csv.Error, ValueError) as error:
+        raise InputError(
+            f"DIR: got {path}, which is no table; allowed is the table that `polytta bench` wrote."
+        ) from error
 
 
 def _of_record(record: Record) -> Entry:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 WIDTH, HEIGHT = 560, 330
 SMALL_WIDTH, SMALL_HEIGHT = 300, 250
+PERCENT = " %"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,14 @@ class Axis:
 
     @classmethod
     def over(cls, title: str, values: Sequence[float], unit: str = "", about: int = 5) -> "Axis":
-        """An axis that covers the values with about so many steps."""
-        return cls(title, round_ticks(min(values), max(values), about), unit)
+        """An axis that covers the values with about so many steps; equal values are seen with some room around them."""
+        low, high = min(values), max(values)
+        if high - low <= 1e-6 * max(abs(low), abs(high)):
+            room = 0.1 * abs(low) or 1.0
+            low, high = low - room, high + room
+            if unit == PERCENT:
+                low, high = max(low, 0.0), min(high, 100.0)
+        return cls(title, round_ticks(low, high, about), unit)
 
     @classmethod
     def logarithmic(cls, title: str, values: Sequence[float]) -> "Axis":

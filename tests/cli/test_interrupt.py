@@ -1,0 +1,90 @@
+"""One Ctrl-C: no worker is left, one sentence, what was finished is kept, nothing half written stays."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.program import ROOT
+from tests.lab.bench.networks import TINY
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="reads the process table")
+
+
+def session_of(leader: int) -> list[int]:
+    """Living processes of a session."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            state, _, _, session = (entry / "stat").read_text().rpartition(") ")[2].split()[:4]
+        except (OSError, ValueError):
+            continue
+        if int(session) == leader and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def interrupted(ready: Callable[[], object], *arguments: object) -> tuple[int, list[str]]:
+    """Exit code and lines on stderr of a command that is interrupted as a terminal does it, as soon as it is ready."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+    command = [sys.executable, "-W", "error", "-m", "polytta", *map(str, arguments)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, cwd=ROOT, start_new_session=True, **pipes) as process:  # type: ignore[call-overload]
+        deadline = time.monotonic() + 100
+        while not (ready() and len(session_of(process.pid)) > 2):
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    deadline = time.monotonic() + 20
+    while session_of(process.pid):
+        assert time.monotonic() < deadline, "workers outlived the program"
+        time.sleep(0.05)
+    return process.returncode, [
+        line for line in said.replace("\r", "\n").splitlines() if line.strip() and "%|" not in line
+    ]
+
+
+def half_written(folder: Path) -> list[Path]:
+    return list(folder.rglob(".*.tmp"))
+
+
+@pytest.mark.parametrize("moment", ["workers import", "workers work"])
+def test_corrupt(tmp_path: Path, moment: str) -> None:
+    out = tmp_path / "out"
+    begun = (lambda: out.exists()) if moment == "workers import" else (lambda: list(out.glob(".polytta-parts/g*.npy")))
+    code, said = interrupted(begun, "corrupt", "bundled", out, "--set", "cifar", "--workers", 2)
+    assert code == 130
+    assert said == [f"polytta: stopped; what is finished stays in {out}, and the same command goes on from there."]
+    assert not half_written(out)
+
+
+def test_bench_keeps_what_is_finished(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code, said = interrupted(
+        lambda: list(out.glob("cells/*.json")),
+        *("bench", "--models", TINY, "--out", out, "--corruptions", "fog", "frost", "--images", 500, "--jobs", 2),
+        *("--variants", "source", "deyo", "naive", "kl", "grad"),
+    )
+    assert code == 130
+    finished = len(list(out.glob("cells/*.json")))
+    assert finished
+    (sentence,) = said
+    assert sentence.startswith(f"polytta: stopped; {finished} of 10 cells are finished and kept in {out}, and the same")
+    assert len((out / "table.csv").read_text().splitlines()) == 1 + finished
+    assert not half_written(out)
+
+
+def test_demo_keeps_what_is_finished(tmp_path: Path) -> None:
+    cells = tmp_path / "bench/cells"
+    code, said = interrupted(lambda: list(cells.glob("*.json")), "demo", "--images", 4, "--out", tmp_path)
+    assert code == 130
+    (sentence,) = said
+    finished = len(list(cells.glob("*.json")))
+    assert sentence == f"polytta: stopped; {finished} cells are finished, for `polytta report {tmp_path / 'bench'}`."
+    assert not half_written(tmp_path)
