@@ -32,7 +32,7 @@ class Settings:
     """Number K of hypotheses; 1 is the plain base method. None means 3, or as many as the axes give."""
     axes: Literal["zip", "product"] = "zip"
     """How lists of methods, optimizers, learning rates, lenses and statistics make particles: "zip" takes one of each
-    per particle (lenses start over), "product" makes a particle of every combination."""
+    per particle, "product" makes a particle of every combination."""
     diversity: str | Table | Diversifier = "none"
     """How particles interact: one of ``polytta.diversity``."""
     optimizer: OptimizerSpec | Sequence[OptimizerSpec] = "sgd"
