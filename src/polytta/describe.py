@@ -49,7 +49,7 @@ def _layers(adapted: "Adapted") -> str:
     text = f"{len(config.layers)} of {len(every)} norm layers adapt ({', '.join(kinds)}), {config.layers[0]} to "
     text += f"{config.layers[-1]}; {adapted.source.numel():,} parameters each"
     if any(is_batch_norm(module) for module in network.modules()):
-        text += f"; BatchNorm statistics: {', '.join(dict.fromkeys(config.statistics))}"
+        text += f"; BatchNorm statistics: {', '.join(dict.fromkeys(adapted._session.statistics))}"
     return text
 
 

@@ -122,7 +122,7 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
         last = adapted.config.particles - 1
         raise ConfigError(f"which: got {which!r}; allowed are 'merged', 'best', 'ensemble' or a particle 0..{last}.")
     network = share_structure(adapted.source_network)
-    use_statistics(network, adapted.config.statistics[number])
+    use_statistics(network, adapted._session.statistics[number])
     with torch.no_grad():
         for name, value in adapted.layout.named(vector).items():
             layer, _, kind = name.rpartition(".")

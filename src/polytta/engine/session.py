@@ -22,6 +22,7 @@ from polytta.methods.text_targets import require_text
 from polytta.network.calling import Pick, call_plainly
 from polytta.network.copies import require_finite, share_structure
 from polytta.network.layout import Layout
+from polytta.network.statistics import FEWEST_IMAGES, FewImages, Statistics
 from polytta.optim import PopulationOptimizer, pace
 from polytta.particles import Engine, FoldedEngine, choose_engine
 from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
@@ -55,6 +56,7 @@ class Session:
         self.populations, self.particles = config.populations, config.particles
         self._grouped = config.settings.populations is not None
         self.turn = Turn()
+        self._few_images = FewImages()
         for method in config.methods:
             require_text(model, method)
         require_finite(model)
@@ -75,7 +77,8 @@ class Session:
             self.source = self.layout.flatten(parameters)
         self.anchors = self._rows(self.config.anchors), self._rows(self.config.twins)
         self._engine: Engine | None = None
-        self._steps: dict[frozenset[int], tuple[Step, Recorded | None]] = {}
+        self._engines: dict[tuple[Statistics, ...], Engine] = {}
+        self._steps: dict[tuple[frozenset[int], Engine], tuple[Step, Recorded | None]] = {}
 
     # ------------------------------------------------------------------ the state
 
@@ -148,6 +151,7 @@ class Session:
         with self.turn, torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
             admitted = self._admitted(x)
             self._wake_and_sleep()
+            self._engine = self._engines.get(self._statistics_for(admitted))
             recorded = self._recorded
             if recorded is not None and self._knows_stream:
                 result = recorded(self.state, self._by_population(admitted))
@@ -280,11 +284,21 @@ class Session:
     def _ready(self, x: Tensor) -> Step:
         """The step; its engine is made at the first batch, when the shapes are known."""
         with self.turn:
-            if self._engine is None:
-                self._engine = self._made_engine(x)
+            kinds = self._statistics_for(x)
+            if kinds not in self._engines:
+                self._engines[kinds] = self._made_engine(x, kinds)
+            self._engine = self._engines[kinds]
             return self._step_of(self._engine)[0]
 
-    def _made_engine(self, x: Tensor) -> Engine:
+    def _statistics_for(self, x: Tensor) -> tuple[Statistics, ...]:
+        """What BatchNorm layers use on a batch of that size, for each particle."""
+        config = self.config
+        if not config.blends_small_batches or x.shape[0] // self.populations >= FEWEST_IMAGES:
+            return config.statistics
+        self._few_images.said()
+        return tuple("blend" if kind == "batch" else kind for kind in config.statistics)
+
+    def _made_engine(self, x: Tensor, statistics: Sequence[Statistics]) -> Engine:
         config = self.config
         self._require_differentiable_lenses(x)
         engine_class = choose_engine(config.settings.engine, self.source.device)
@@ -293,20 +307,20 @@ class Session:
         if known and known != findings.num_classes:
             raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
         precision, at_once = config.settings.precision, config.settings.particles_at_once
-        kinds = config.statistics * config.populations
+        kinds = tuple(statistics) * config.populations
         self.findings = findings
         return engine_class(self.network, self.layout, findings, kinds, precision, at_once)
 
     def _step_of(self, engine: Engine) -> tuple[Step, Recorded | None]:
         """The step of those awake, and the same as it is replayed."""
-        if self.asleep not in self._steps:
+        if (self.asleep, engine) not in self._steps:
             config = self.config
             step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
-            self._steps[self.asleep] = (step, engine.recorder(replace(step, guarded=True)))
-        return self._steps[self.asleep]
+            self._steps[self.asleep, engine] = (step, engine.recorder(replace(step, guarded=True)))
+        return self._steps[self.asleep, engine]
 
     @property
     def _recorded(self) -> Recorded | None:
@@ -394,9 +408,14 @@ class Session:
         """Whether the state's tensors are written over by the next step."""
         return self._recorded is not None
 
+    @property
+    def statistics(self) -> tuple[Statistics, ...]:
+        """What BatchNorm layers have used of late, for each particle."""
+        return self.config.statistics if self._engine is None else self._engine.statistics[: self.particles]
+
     def folded_engine(self, findings: Findings) -> FoldedEngine:
         """A fresh folded engine over the same network, for a frozen ensemble."""
-        return FoldedEngine(self.network, self.layout, findings, self.config.statistics)
+        return FoldedEngine(self.network, self.layout, findings, self.statistics)
 
     # ------------------------------------------------------------------ copies and moves
 
@@ -409,7 +428,7 @@ class Session:
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: engines are made anew there, since recorded graphs cannot travel."""
-        return {**self.__dict__, "_engine": None, "_steps": {}}
+        return {**self.__dict__, "_engine": None, "_engines": {}, "_steps": {}}
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Session":
         other = self.__class__.__new__(self.__class__)

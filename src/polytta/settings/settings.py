@@ -73,7 +73,7 @@ class Settings:
     all of them)."""
     statistics: str | Sequence[str] = "auto"
     """What BatchNorm layers use: "batch", "source", "blend" (``polytta.network.statistics``), or "auto" for the
-    method's own choice; or one per particle."""
+    method's own choice, blended for very small batches unless a preset is named; or one per particle."""
     prompts: Literal["mean", "own"] = "mean"
     """What particles of a zero-shot classifier compare images with: the "mean" of all templates, or each a template of
     its "own" (``polytta.clip``)."""
