@@ -36,7 +36,7 @@ def test_a_particle_is_what_it_would_be_alone_on_what_it_sees(engine: str) -> No
 
 
 def test_populations_look_as_separate_runs_do() -> None:
-    arguments = {"lenses": [unchanged, sharper], "views": "mirror", "particles": 3, "aggregate": "evidence"}
+    arguments = {"lenses": [unchanged, sharper, unchanged], "views": "mirror", "particles": 3, "aggregate": "evidence"}
     together = polytta.adapt(small_model("layer"), EAGER, populations=2, seed=[3, 4], lr=0.01, **arguments)
     apart = [polytta.adapt(small_model("layer"), EAGER, seed=seed, lr=0.01, **arguments) for seed in (3, 4)]
     for batches in zip(small_stream(4, 3, seed=3), small_stream(4, 3, seed=4), strict=True):
@@ -83,11 +83,12 @@ def test_a_state_file_holds_named_lenses_only(tmp_path: Path) -> None:
     named(small_stream(1, 4)[0])
     named.save(tmp_path / "named")
     assert polytta.load(tmp_path / "named", model).config.lenses == LENSES["optics"]
-    own = polytta.adapt(model, Tent(), lenses=[unchanged, torch.neg], **ARGUMENTS)
+    lenses = [unchanged, *[torch.neg] * 4]
+    own = polytta.adapt(model, Tent(), lenses=lenses, **ARGUMENTS)
     own.save(tmp_path / "own")
     with pytest.raises(StateError, match=r"allowed is lenses= in polytta\.load"):
         polytta.load(tmp_path / "own", model)
-    assert polytta.load(tmp_path / "own", model, lenses=[unchanged, torch.neg]).config.lenses.transforms[1] is torch.neg
+    assert polytta.load(tmp_path / "own", model, lenses=lenses).config.lenses.transforms[1] is torch.neg
 
 
 @pytest.mark.parametrize("lenses", ["glasses", [], [3], 5])

@@ -20,7 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from polytta.errors import PolyttaWarning
 
-FEWEST_IMAGES = 8
+FEWEST_IMAGES = 4
 """Of a batch whose own statistics are used where nobody asked for them."""
 
 Statistics = Literal["batch", "source", "blend"]

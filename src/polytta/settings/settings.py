@@ -29,7 +29,8 @@ class Settings:
     method: str | Table | Method | Sequence[str | Table | Method] | None = None
     """What particles learn from: one or several of ``polytta.methods``; None means DeYO."""
     particles: int | None = None
-    """Number K of hypotheses; 1 is the plain base method. None means 3, or as many as the axes give."""
+    """Number K of hypotheses; 1 is the plain base method. None means 3 (2 for two lenses), or as many as the
+    axes give."""
     axes: Literal["zip", "product"] = "zip"
     """How lists of methods, optimizers, learning rates, lenses and statistics make particles: "zip" takes one of each
     per particle, "product" makes a particle of every combination."""
