@@ -4,6 +4,7 @@ import multiprocessing
 
 import pytest
 import torch
+from tests.extras import needs
 from torch import Tensor, nn
 
 import polytta
@@ -11,7 +12,6 @@ from polytta.adapter import Adapted
 from polytta.checks.networks import small_model, small_stream
 from polytta.errors import StateError
 from polytta.network.copies import share_structure
-from tests.extras import needs
 
 
 class Parent(nn.Module):

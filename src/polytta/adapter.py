@@ -21,7 +21,6 @@ from polytta.particles import FoldedEngine
 from polytta.report import Hypothesis, StepReport, Totals, Uncertainty
 from polytta.settings import Config, Settings
 
-
 OnStep = Callable[[StepReport], object]
 _SOURCE = "source_fingerprint"
 _log = logging.getLogger("polytta")

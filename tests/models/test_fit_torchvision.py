@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.extras import needs
 
 from polytta.models import fit_torchvision
-from tests.extras import needs
 
 
 @needs("timm")

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from tests.extras import needs
 from torch import Tensor, nn
 
 import polytta
 from polytta.errors import ConfigError, InputError, ModelError, PolyttaWarning
 from polytta.network.calling import keyword_of
-from tests.extras import needs
 
 Heads = namedtuple("Heads", ["logits", "aux"])
 
@@ -192,7 +192,7 @@ def test_a_call_that_fails_says_how_to_call_otherwise() -> None:
         def forward(self, mask: Tensor, x: Tensor) -> object:
             return super().forward(x * mask)
 
-    with pytest.raises(InputError, match="or those that input= of polytta.adapt makes; it said: .*forward"):
+    with pytest.raises(InputError, match=r"or those that input= of polytta\.adapt makes; it said: .*forward"):
         polytta.adapt(Two(), "tent", exclude=None)(images())
     assert polytta.adapt(ByKeyword(), "tent", exclude=None, input="pixel_values")(images()).shape == (4, 5)
 

@@ -242,7 +242,9 @@ class Session:
     def _admitted(self, x: object) -> Tensor:
         """The batch, its populations one after the other."""
         reference = next(self.network.parameters())
-        return admit(self._intake.images(x), reference.dtype, reference.device, self.populations if self._grouped else None)
+        return admit(
+            self._intake.images(x), reference.dtype, reference.device, self.populations if self._grouped else None
+        )
 
     def _by_population(self, x: Tensor) -> Tensor:
         """(G·B, ...) to (G, B, ...)."""

@@ -19,7 +19,7 @@ class _BeforeTorchvision:
         """Finds nothing; being asked for torchvision is what it waits for."""
         if name != "torchvision":
             return
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         if "torchvision" in sys.modules or _BeforeTorchvision.declared is not None:
             return
         from importlib.util import find_spec
@@ -44,4 +44,4 @@ class _BeforeTorchvision:
 def wait() -> None:
     """Begins to wait, once: some environments read their start-up files twice."""
     if not any(type(finder).__name__ == _BeforeTorchvision.__name__ for finder in sys.meta_path):
-        sys.meta_path.insert(0, _BeforeTorchvision())  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _BeforeTorchvision())

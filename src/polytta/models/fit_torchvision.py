@@ -1,4 +1,4 @@
-"""``python -m polytta.models.fit_torchvision``: makes ``import torchvision`` (and timm, open_clip) work beside CPU torch.
+"""``python -m polytta.models.fit_torchvision``: ``import torchvision`` (timm, open_clip) beside CPU torch.
 
 The package index has torchvision for CUDA alone. Beside a CPU build of torch its import fails with "operator
 torchvision::nms does not exist". Where that is so, a start-up file in the environment declares the two operators it

@@ -60,8 +60,8 @@ class FewImages:
         if not self._said:
             self._said = True
             warnings.warn(
-                f"a batch of fewer than {FEWEST_IMAGES} images has no statistics that BatchNorm could go by, so they are "
-                "blended with the stored ones; statistics='blend', 'source' or 'batch' says what to use.",
+                f"a batch of fewer than {FEWEST_IMAGES} images has no statistics that BatchNorm could go by, so they "
+                "are blended with the stored ones; statistics='blend', 'source' or 'batch' says what to use.",
                 PolyttaWarning,
                 stacklevel=6,
             )

@@ -2,8 +2,8 @@ r"""How sure a population is of single images, and of what its hypotheses are no
 
     H(p),   I = H(Σ wᵢ pᵢ) - Σ wᵢ H(pᵢ),   d = Σ wᵢ [argmax pᵢ ≠ argmax p],   n = exp H(w)
 
-p is the answer, pᵢ what hypothesis i says and wᵢ what it counts on this image. H(p) is large for every hard image; I and
-d only where hypotheses see different things, which is what a single model cannot know of itself.
+p is the answer, pᵢ what hypothesis i says and wᵢ what it counts on this image. H(p) is large for every hard image; I
+and d only where hypotheses see different things, which is what a single model cannot know of itself.
 """
 
 from dataclasses import dataclass

@@ -43,7 +43,9 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
     layers = choose_layers(model, settings.targets, settings.exclude)
     large = settings.batch_size is not None and settings.batch_size >= FEWEST_IMAGES
     blends = settings.statistics == "auto" and "batch" in made.statistics and stores_statistics(model)
-    blends = blends and not literal and not large
+    # Who collects images in a window has more than the batch at hand.
+    alone = all(getattr(method, "window", 1) == 1 for method in made.methods)
+    blends = blends and alone and not literal and not large
     one_method = len({id(method) for method in made.methods}) == 1
     decided = replace(
         settings,

@@ -132,9 +132,7 @@ class _Bench:
 
     def reference(self) -> Measurement:
         """A step of the rival, on a copy, since it changes its model."""
-        plain = PlainDeYO(
-            copy.deepcopy(self.network), LR, SELECT_ALL.entropy_threshold, SELECT_ALL.plpd_threshold
-        )
+        plain = PlainDeYO(copy.deepcopy(self.network), LR, SELECT_ALL.entropy_threshold, SELECT_ALL.plpd_threshold)
         return self._measured(lambda: plain(self.x), "reference", engine=PLAIN)
 
     def forward(self) -> Measurement:
