@@ -31,6 +31,9 @@ class Adapted(nn.Module):
 
     ``forward`` predicts and then adapts, whatever ``train()``, ``eval()``, ``no_grad`` or ``inference_mode`` say; the
     network itself always runs in evaluation mode. ``state_dict`` holds the adaptation state, not the frozen weights.
+
+    Several threads may share one: steps take turns, in no promised order, and none is lost; ``predict`` goes on beside
+    them, from the state between two steps (on a GPU it takes its turn too, since recorded steps work in place).
     """
 
     _session: Session

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from polytta.aggregate import evidence
+from polytta.engine import standing
 from polytta.engine.intake import Intake, Make
 from polytta.engine.parts import Parts
 from polytta.engine.squad import Squad
@@ -262,7 +263,7 @@ class Session:
             (None, None, {}) if result is None else (result.numbers, result.logits, result.measures)
         )
         self.ledger.note(StepEntry(self.steps, samples, batch.rejected, numbers, logits, theta, self.source, measures))
-        if "fine_images" in self.state.evidence and not self._grouped:
+        if not self._grouped:
             self.ledger.weights.note(self.steps, self._standing, on_gpu=theta.is_cuda)
         if self.steps >= self._identical.due:
             taken = self.ledger.totals.stepped
@@ -379,31 +380,17 @@ class Session:
     @property
     def learning_rates(self) -> Tensor:
         """(G·K,) one per particle, of paces those of a mean gradient; NaN until a batch has decided them."""
-        rates, found = self.state.learning_rates, self.state.pace
-        if not found:
-            return rates
-        # Losses of different methods have no common mean.
-        typical = rates.clone()
-        for numbers, _, _ in self.config.squads(self.asleep):
-            rows = self._rows(numbers)
-            own = {name: value[rows] for name, value in found.items()}
-            typical[rows] = pace.typical(rates[rows], own, self.populations)
-        return typical
+        rows = [self._rows(numbers) for numbers, _, _ in self.config.squads(self.asleep)]
+        return standing.learning_rates(self.state, rows, self.populations)
 
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """What is known of the particles of the one population."""
-        config, count = self.config, self.particles
-        weighed = "fine_images" in self.state.evidence and self.steps
-        weights = self._standing().tolist() if weighed else [1 / count] * count
-        silent, restarts = config.never_learn | self.asleep, self.ledger.totals.restarts or (0,) * count
-        return tuple(
-            Hypothesis(n, axes, weights[n], n not in silent and config.methods[n].adapts, restarts[n])
-            for n, axes in enumerate(config.axes())
-        )
+        weights = self._standing() if self.steps else None
+        return standing.hypotheses(self.config, weights, self.asleep, self.ledger.totals.restarts)
 
-    def _standing(self) -> Tensor:
-        """(K,) what each particle counts on images like those of late."""
-        return evidence.standing(evidence.with_anchors(self.state.evidence, *self.anchors))[0]
+    def _standing(self) -> Tensor | None:
+        """(K,) what each particle counts on images like those of late; None where all count alike."""
+        return standing.weights(evidence.with_anchors(self.state.evidence, *self.anchors))
 
     @property
     def recorded(self) -> bool:

@@ -18,13 +18,16 @@ class WeightHistory:
         self._weights: list[Tensor] = []
         self._every = 1
 
-    def note(self, step: int, weigh: Callable[[], Tensor], *, on_gpu: bool) -> None:
-        """After a step; ``weigh`` gives (K,) weights and is called when they are wanted."""
+    def note(self, step: int, weigh: Callable[[], Tensor | None], *, on_gpu: bool) -> None:
+        """After a step; ``weigh`` gives (K,) weights, or None for none, and is called when they are wanted."""
         pause = _PAUSE_ON_GPU if on_gpu else 1
         if step % (self._every * pause):
             return
+        weights = weigh()
+        if weights is None:
+            return
         self.steps.append(step)
-        self._weights.append(weigh())
+        self._weights.append(weights)
         if len(self.steps) > MOST_POINTS:
             self._every *= 2
             kept = [place for place, one in enumerate(self.steps) if one % (self._every * pause) == 0]
