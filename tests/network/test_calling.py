@@ -216,6 +216,7 @@ def test_models_of_transformers_timm_and_torchvision() -> None:
         told = adapted(pixel_values=x)
         with torch.no_grad():
             assert torch.allclose(told, model.eval()(pixel_values=x).logits.log_softmax(1), atol=1e-5)
-    for name, side in (("deit_tiny_distilled_patch16_224", 32),):
-        model = zoo.timm_model(name, num_classes=10, img_size=side)
-        assert polytta.adapt(model.train(), "tent")(torch.randn(2, 3, side, side)).shape == (2, 10)
+    distilled = zoo.timm_model("deit_tiny_distilled_patch16_224", num_classes=10, img_size=32)
+    assert polytta.adapt(distilled.train(), "tent")(torch.randn(2, 3, 32, 32)).shape == (2, 10)
+    heads = zoo.torchvision.models.googlenet(weights=None, init_weights=False, num_classes=10, aux_logits=True)
+    assert polytta.adapt(heads.train(), "source")(torch.randn(2, 3, 64, 64)).shape == (2, 10)
