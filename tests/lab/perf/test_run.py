@@ -19,7 +19,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> run._Bench:
         call()
         return Timing(2.0, 3.0)
 
-    monkeypatch.setattr(run, "DEVICE", "cpu")
+    monkeypatch.setattr(run, "_device", lambda: "cpu")
     monkeypatch.setattr(run, "time_calls", call_once)
     return run._Bench(BUNDLED, 2, repeats=3)
 

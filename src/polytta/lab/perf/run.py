@@ -36,10 +36,7 @@ from polytta.network.norms import is_norm
 from polytta.particles.precision import Precision
 from polytta.roles.measures import entropy
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-ENGINE = "graph" if DEVICE == "cuda" else "folded"
 DEFAULT_PRECISION: Precision = "fp32"
-BEST_PRECISION: Precision = "bf16" if DEVICE == "cuda" else DEFAULT_PRECISION
 ON_A_CPU = {(BUNDLED, 1): GOALS[BUNDLED, 1], (BUNDLED, 4): GOALS[BUNDLED, 1]}
 """Small enough to see on any machine that all of it runs; how fast it is there says nothing of a GPU."""
 LR = 1e-6
@@ -80,14 +77,22 @@ def measure_all(
     return measurements
 
 
+def _device() -> str:
+    """Asked for when it is wanted: importing must leave the GPU alone."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 class _Bench:
     """One model at one batch size."""
 
     def __init__(self, model: str, batch: int, repeats: int) -> None:
         self.model, self.batch, self.repeats = model, batch, repeats
-        self.network = _network(model)
+        self.device = _device()
+        self.engine = "graph" if self.device == "cuda" else "folded"
+        self.best: Precision = "bf16" if self.device == "cuda" else DEFAULT_PRECISION
+        self.network = _network(model).to(self.device)
         side = 32 if model == BUNDLED else 224
-        self.x = torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+        self.x = torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(0)).to(self.device)
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             self.network(self.x[:1])
         self.flops = float(counter.get_total_flops()) * batch
@@ -99,7 +104,7 @@ class _Bench:
             measured += [self.second_derivative(), self.step("none", 1)]
         for particles in (3,) if quick else (3, 8):
             for diversity in ("grad",) if quick else ("none", "kl", "svgd", "grad"):
-                if BEST_PRECISION != DEFAULT_PRECISION or (diversity, particles) != ("grad", 3):
+                if self.best != DEFAULT_PRECISION or (diversity, particles) != ("grad", 3):
                     measured.append(self.step(diversity, particles))
         if not quick and self.batch > 1:
             measured.append(self.step("grad", PARTICLES[-1], particles_at_once=PARTICLES_AT_ONCE))
@@ -109,12 +114,13 @@ class _Bench:
         self,
         variant: str,
         particles: int,
-        engine: str = ENGINE,
-        precision: Precision = BEST_PRECISION,
+        engine: str | None = None,
+        precision: Precision | None = None,
         populations: int = 1,
         particles_at_once: int | None = None,
     ) -> Measurement:
-        """An adaptation step."""
+        """An adaptation step, on the fastest engine and in the fastest precision unless told otherwise."""
+        engine, precision = engine or self.engine, precision or self.best
         adapted = polytta.adapt(
             self.network,
             SELECT_ALL,
@@ -210,7 +216,7 @@ def _streams(repeats: int) -> list[Measurement]:
 def _network(model: str) -> nn.Module:
     name = model.removeprefix("timm/")
     if name == model:
-        return create(model).module.to(DEVICE)
+        return create(model).module
     torch.manual_seed(0)
     network: nn.Module = import_zoo("timm").create_model(name, pretrained=False)
-    return network.eval().to(DEVICE)
+    return network.eval()
