@@ -58,4 +58,5 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(RUN)
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(RUN)
 	$(RUN) -m pip install --quiet -e '.[dev]' -c constraints.txt
+	$(RUN) -m polytta.models.fit_torchvision
 	touch $@ $(VENV)/.base

@@ -28,11 +28,11 @@ def test_frozen_modules_answer_as_the_adapter_would(kind: str) -> None:
     x = small_stream(1, 6, seed=4)[0]
     assert torch.allclose(adapted.freeze("ensemble")(x), adapted.predict(x))
     each = adapted.particles_log_probs(x)
-    assert torch.allclose(adapted.freeze(2)(x).log_softmax(1), each[2])
-    assert torch.allclose(adapted.freeze("best")(x).log_softmax(1), each[adapted.best()])
+    assert torch.allclose(adapted.freeze(2)(x), each[2])
+    assert torch.allclose(adapted.freeze("best")(x), each[adapted.best()])
     merged = adapted.freeze("merged")
     for name, value in adapted.merge().items():
-        assert torch.equal(merged.get_parameter(name), value)
+        assert torch.equal(merged.network.get_parameter(name), value)
         assert torch.allclose(value, sum(adapted.particle(k)[name] for k in range(3)) / 3)
 
 
@@ -96,3 +96,16 @@ def test_bad_choices_get_one_clear_sentence() -> None:
             adapted.freeze(which)
     with pytest.raises(ConfigError, match="has not seen a batch"):
         polytta.adapt(small_model("group")).freeze("ensemble")
+
+
+def test_the_default_freezes_the_recommended_population() -> None:
+    adapted = polytta.adapt(small_model("group"))
+    for x in small_stream(3, 4):
+        adapted(x)
+    assert torch.allclose(adapted.freeze()(x), adapted.predict(x))
+
+
+@pytest.mark.parametrize("which", WHICH)
+def test_every_frozen_form_returns_log_probabilities(which: object) -> None:
+    told = adapted_population("group").freeze(which)(small_stream(1, 4)[0])
+    assert torch.allclose(told.exp().sum(dim=1), torch.ones(4, dtype=told.dtype))

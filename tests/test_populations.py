@@ -30,6 +30,7 @@ def test_folded_populations_equal_separate_runs(kind: str, method: Method, diver
         "exclude": None,
         "views": "flips",
         "aggregate": "evidence",
+        "preset": "paper",
         "optimizer": ["sgd", "adam", "sgd"],
     }
     streams = [small_stream(4, 3, seed=seed) for seed in seeds]

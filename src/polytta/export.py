@@ -14,7 +14,7 @@ from polytta.network.features import keep_features
 from polytta.network.statistics import use_statistics
 from polytta.particles.folded import FoldedEngine
 from polytta.particles.precision import plain_attention
-from polytta.views import View, unchanged
+from polytta.views import View
 
 if TYPE_CHECKING:
     from polytta.adapter import Adapted
@@ -64,8 +64,8 @@ class FrozenEnsemble(nn.Module):
             return self.network(self.lenses.of(x, particles).flatten(0, 1)).unflatten(0, (particles, -1))
 
 
-class ThroughLens(nn.Module):
-    """One particle's model behind its lens."""
+class FrozenParticle(nn.Module):
+    """One model behind its lens: (B, ...) images to (B, C) log-probabilities."""
 
     def __init__(self, lens: View, network: nn.Module) -> None:
         super().__init__()
@@ -73,8 +73,9 @@ class ThroughLens(nn.Module):
         self.network = network
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits of what the particle sees."""
-        return self.network(self.lens(x))
+        """Predicts."""
+        logits: Tensor = self.network(self.lens(x))
+        return logits.log_softmax(dim=-1)
 
 
 def require_one_population(adapted: "Adapted", what: str) -> None:
@@ -98,19 +99,18 @@ def require_lasting(adapted: "Adapted", what: str) -> None:
 
 
 def freeze(adapted: "Adapted", which: Which) -> nn.Module:
-    """A plain module that answers as the adapter would, and never changes. Frozen weights are shared, not copied.
+    """A plain module that never changes, from images to log-probabilities. Frozen weights are shared, not copied.
 
     Args:
         adapted: the adapter; it is left as it is.
-        which: "merged" averages the particles' parameters into one model, "best" takes the particle with the most
-            evidence, a number takes that particle, each behind its lens, all three returning logits without views;
-            "ensemble" keeps all K folded into the batch and returns log-probabilities.
+        which: "ensemble" answers as the adapter would, all K particles folded into the batch; "best" takes the particle
+            with the most evidence, a number takes that particle, and "merged" averages the particles' parameters, each
+            of them one model behind its lens, at the cost of one and without views.
     """
     require_one_population(adapted, "freeze")
     require_lasting(adapted, "freeze")
     if which == "ensemble":
         return FrozenEnsemble(adapted, adapted.folded_engine()).eval()
-    lens: View = unchanged
     number = 0
     if which == "merged":
         lens = _common_lens(adapted)
@@ -122,12 +122,12 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
         last = adapted.config.particles - 1
         raise ConfigError(f"which: got {which!r}; allowed are 'merged', 'best', 'ensemble' or a particle 0..{last}.")
     network = share_structure(adapted.source_network)
-    use_statistics(network, adapted.config.statistics[number])
+    use_statistics(network, adapted._session.statistics[number])
     with torch.no_grad():
         for name, value in adapted.layout.named(vector).items():
             layer, _, kind = name.rpartition(".")
             setattr(network.get_submodule(layer), kind, nn.Parameter(value.clone(), requires_grad=False))
-    return network if lens is unchanged else ThroughLens(lens, network).eval()
+    return FrozenParticle(lens, network).eval()
 
 
 def _common_lens(adapted: "Adapted") -> View:

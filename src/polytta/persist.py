@@ -56,11 +56,12 @@ class Stored:
 
 def save(adapted: "Adapted", path: Path) -> None:
     """Writes beside the target and renames, so that a crash leaves the old file or the new one, never half of one."""
-    tensors = {name: value.detach().cpu().contiguous() for name, value in adapted.state_dict().items()}
+    state = named_state(adapted._session.state)
+    tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
     header = {
         "settings": to_plain(adapted.settings),
         "lr_origin": adapted.lr_origin,
-        "source": _fingerprint(adapted.source_network),
+        "source": fingerprint(adapted.source_network),
         "totals": vars(adapted.totals),
     }
     text = json.dumps(header, sort_keys=True)
@@ -204,13 +205,13 @@ def check_classes(tensors: Mapping[str, Any], known: int | None) -> int:
 
 def check_source(adapted: "Adapted", stored: Stored, path: Path) -> None:
     """Refuses particles that belong to another network."""
-    if stored.source != _fingerprint(adapted.source_network):
+    if stored.source != fingerprint(adapted.source_network):
         raise StateError(
             f"model: got one with other weights than the state in {str(path)!r} belongs to; allowed is the same one."
         )
 
 
-def _fingerprint(network: nn.Module) -> str:
+def fingerprint(network: nn.Module) -> str:
     """Names, shapes and up to a thousand spread-out values of every tensor: fast on large models, and hard to meet."""
     sampled = {}
     for name, value in network.state_dict().items():

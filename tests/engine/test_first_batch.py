@@ -11,7 +11,7 @@ from polytta.errors import InputError
 def test_a_refused_batch_decides_no_rate() -> None:
     """BatchNorm on 1 x 1 images refuses a single one, whose rate would be 32 times smaller."""
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 8), torch.nn.BatchNorm1d(8)).double().eval()
-    late, plain = (polytta.adapt(network, "tent", particles=1, exclude=None) for _ in range(2))
+    late, plain = (polytta.adapt(network, "tent", particles=1, exclude=None, statistics="batch") for _ in range(2))
     with pytest.raises(InputError, match="got a batch of 1"):
         late(small_stream(1, 1)[0])
     assert bool(late.learning_rates.isnan().all())

@@ -83,6 +83,7 @@ class RecordedRun:
         self.adapted = polytta.adapt(
             model,
             self.method,
+            preset="official",
             particles=1,
             lr=case["lr"],
             optimizer=optimizer_of(case),

@@ -63,7 +63,7 @@ def test_agrees_with_the_public_implementation(name: str, engine: str) -> None:
     recorded = load_file(VECTORS / case["file"])
     method = method_of(case, recorded)
     adapted = polytta.adapt(
-        source_model(case), method, particles=1, lr=case.get("lr", 0.0), exclude=None, engine=engine
+        source_model(case), method, preset="official", particles=1, lr=case.get("lr", 0.0), exclude=None, engine=engine
     )
     for step, x in enumerate(batches(case)):
         log_probs = adapted(x)

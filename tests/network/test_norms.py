@@ -83,7 +83,7 @@ def test_batch_norm_on_a_single_value_is_refused() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(192, 8), nn.BatchNorm1d(8), nn.Linear(8, 5)).double()
     x = small_stream(1, 1)[0]
     with pytest.raises(InputError, match=r"batch of 1.*statistics='source'"):
-        polytta.adapt(model, "tent", exclude=None)(x)
+        polytta.adapt(model, "tent", exclude=None, statistics="batch")(x)
     assert polytta.adapt(model, "tent", exclude=None, statistics="source")(x).shape == (1, 5)
 
 
@@ -134,7 +134,7 @@ def test_batch_norm_without_running_statistics_keeps_particles_apart() -> None:
 def test_the_image_size_may_change_along_a_stream() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5))
     for engine in ("folded", "loop"):
-        adapted = polytta.adapt(model, "tent", exclude=None, lr=0.01, engine=engine)
+        adapted = polytta.adapt(model, "tent", exclude=None, lr=0.01, engine=engine, statistics="batch")
         assert adapted(torch.randn(2, 3, 3, 3)).shape == (2, 5)
         assert adapted(torch.randn(1, 3, 16, 16)).shape == (1, 5)
         with pytest.raises(InputError, match=r"one value per channel|more than 1 value per channel"):

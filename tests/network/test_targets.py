@@ -1,6 +1,8 @@
 import pytest
+import torch
 from torch import nn
 
+import polytta
 from polytta.checks.networks import small_model
 from polytta.errors import ConfigError, ModelError
 from polytta.network.layout import Layout
@@ -53,3 +55,22 @@ def test_excluding_everything_and_models_without_norms_are_refused() -> None:
         choose_layers(small_model("group"), "(", None)
     with pytest.raises(ModelError, match="without a normalization layer"):
         choose_layers(nn.Linear(3, 2), None, "auto")
+
+
+def test_auxiliary_heads_are_left_alone() -> None:
+    """Nobody calls them but in training, so they could not adapt."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norms = nn.ModuleDict({f"n{number}": nn.LayerNorm(4) for number in range(4)})
+            self.AuxLogits = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4))
+            self.head = nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for norm in self.norms.values():
+                x = norm(x)
+            return self.head(x)
+
+    assert choose_layers(Net(), None, "auto") == ("norms.n0", "norms.n1", "norms.n2")
+    assert polytta.adapt(Net(), "tent")(torch.randn(4, 4)).shape == (4, 3)

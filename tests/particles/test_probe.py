@@ -58,8 +58,8 @@ def test_excluding_the_offending_layer_helps() -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        (lambda y: y[0], r"got \(3,\) for 3 images"),
-        (lambda y: (y,), "got tuple"),
+        (lambda y: y[0], r"got a tensor \(3,\) of torch.float32 for 3 images"),
+        (lambda y: (y[0],), r"got tuple of \(3,\) for 3 images"),
         (lambda y: y[:, :1], ">= 2 floating-point class logits"),
     ],
 )

@@ -63,14 +63,15 @@ def test_a_product_multiplies_no_rate_by_anything() -> None:
     assert ruled == (2.5e-4,) * 5
 
 
-def test_zipped_ones_are_one_for_all_or_one_each_and_lenses_start_over() -> None:
+def test_zipped_ones_are_one_for_all_or_one_each() -> None:
     found = config(method=["tent", "sar"], particles=2, statistics=["blend", "source"], pace=[0.1, 0.0])
     assert [one.name for one in found.methods] == ["tent", "sar"]
     assert found.statistics == ("blend", "source")
     assert (found.rates.values, found.rates.relative) == ((0.1, 0.0), True)
-    found = config(method="tent", particles=5, statistics="blend", lenses=["unchanged", "farther"])
+    found = config(method="tent", particles=5, statistics="blend", lenses=["farther"])
     assert found.statistics == ("blend",) * 5
-    assert looks(found) == [unchanged, farther, unchanged, farther, unchanged]
+    assert looks(found) == [farther] * 5
+    assert looks(config(method="tent", lenses=["unchanged", "farther"])) == [unchanged, farther]
 
 
 def test_auto_is_what_each_method_wants() -> None:
@@ -84,6 +85,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "method": ({"method": ["tent", "sar"], "particles": 3}, "one, or one each"),
     "method of none": ({"method": []}, "at least one"),
     "method that starts over": ({"method": ["tent", "memo"], "particles": 2}, "several that go on learning"),
+    "lenses that would start over": ({"lenses": "optics", "particles": 8}, "at least one each, or axes='product'"),
     "statistics": ({"statistics": ["source", "blend"], "particles": 3}, "one, or one each"),
     "statistics of none": ({"statistics": []}, "'batch', 'source', 'blend'"),
     "statistics unknown": ({"statistics": "mine"}, "'batch', 'source', 'blend'"),

@@ -43,6 +43,10 @@ class Aggregate(ABC):
         empty before the first; ``fineness`` (..., B) is how fine the detail of each image is, 0 unless ``by_fineness``.
         """
 
+    def weights(self, evidence: Mapping[str, Tensor], fineness: Tensor, particles: int) -> Tensor:
+        """(G, B, K) what each of K particles counts in the answers on images of that (G, B) fineness; sums are 1."""
+        return fineness.new_full((*fineness.shape, particles), 1 / particles)
+
     def slowing(self, evidence: Mapping[str, Tensor]) -> Tensor | None:
         """(R,) factors on the particles' paces at the next batch; None for none. Learning rates are left as given."""
         return None

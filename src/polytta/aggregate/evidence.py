@@ -268,6 +268,10 @@ class Evidence(Aggregate):
         by_image = weights(evidence, fineness).transpose(-1, -2).to(logits.dtype)
         return (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
 
+    def weights(self, evidence: State, fineness: Tensor, particles: int) -> Tensor:
+        """Those of ``combine``."""
+        return weights(evidence, fineness) if evidence else super().weights(evidence, fineness, particles)
+
     def slowing(self, evidence: State) -> Tensor | None:
         """(R,) factors on paces: the less, the more a batch is of one class."""
         return (1 - sameness(evidence)).square() if evidence else None

@@ -4,11 +4,14 @@ import copy
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from polytta.aggregate import evidence
+from polytta.engine import standing
+from polytta.engine.intake import Intake, Make
 from polytta.engine.parts import Parts
 from polytta.engine.squad import Squad
 from polytta.engine.state import PopulationState
@@ -17,8 +20,10 @@ from polytta.engine.stream_start import StreamStart
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
 from polytta.methods.text_targets import require_text
+from polytta.network.calling import Pick, call_plainly
 from polytta.network.copies import require_finite, share_structure
 from polytta.network.layout import Layout
+from polytta.network.statistics import FEWEST_IMAGES, FewImages, Statistics
 from polytta.optim import PopulationOptimizer, pace
 from polytta.particles import Engine, FoldedEngine, choose_engine
 from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
@@ -41,17 +46,24 @@ class Session:
     Args:
         model: the source model; never changed.
         config: what to do.
+        given: what makes images of batches (``polytta.engine.intake``).
+        output: which part of the model's output are its logits (``polytta.network.calling``).
     """
 
-    def __init__(self, model: nn.Module, config: Config) -> None:
+    def __init__(
+        self, model: nn.Module, config: Config, given: Make | str | None = None, output: Pick | None = None
+    ) -> None:
         self.config = config
         self.populations, self.particles = config.populations, config.particles
         self._grouped = config.settings.populations is not None
-        self._turn = Turn()
+        self.turn = Turn()
+        self._few_images = FewImages()
         for method in config.methods:
             require_text(model, method)
         require_finite(model)
         self.network = share_structure(model)
+        self._intake = Intake(self.network, given)
+        call_plainly(self.network, self._intake.keyword, output)
         self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
         self.findings: Findings | None = None
         self._locate_parameters()
@@ -66,7 +78,8 @@ class Session:
             self.source = self.layout.flatten(parameters)
         self.anchors = self._rows(self.config.anchors), self._rows(self.config.twins)
         self._engine: Engine | None = None
-        self._steps: dict[frozenset[int], tuple[Step, Recorded | None]] = {}
+        self._engines: dict[tuple[Statistics, ...], Engine] = {}
+        self._steps: dict[tuple[frozenset[int], Engine], tuple[Step, Recorded | None]] = {}
 
     # ------------------------------------------------------------------ the state
 
@@ -136,9 +149,10 @@ class Session:
     def learn(self, x: object) -> Tensor:
         """Predicts on a batch and learns from it; (B, C) log-probabilities, (G, B, C) with populations."""
         # Events, streams, graphs and Triton use the current device, which need not be the model's.
-        with self._turn, torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
+        with self.turn, torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
             admitted = self._admitted(x)
             self._wake_and_sleep()
+            self._engine = self._engines.get(self._statistics_for(admitted))
             recorded = self._recorded
             if recorded is not None and self._knows_stream:
                 result = recorded(self.state, self._by_population(admitted))
@@ -158,18 +172,25 @@ class Session:
 
     def predict(self, x: object) -> Tensor:
         """What ``learn`` would answer; no state changes. Learning may go on in another thread meanwhile."""
+        if self.config.episodic:
+            with self._undisturbed():
+                return self._answer(*self._rehearse(x, self.state))
+        answer = self.predict_with_particles(x)[0]
+        return answer if self._grouped else answer[0]
+
+    def predict_with_particles(self, x: object) -> tuple[Tensor, Tensor, Tensor]:
+        """(G, B, C) answers, the particles' (G, K, B, C) logits, and (G, B, K) what each of them counts."""
         with self._undisturbed():
             state = self.state
-            if self.config.episodic:
-                return self._answer(*self._rehearse(x, state))
             logits = self._particle_logits(x, state)
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
                 images = self._by_population(self._admitted(x))
                 # Weighed as the step itself would, which has the evidence of nothing before the first batch.
                 begun = state if self.findings is None else self._begun(state, self.findings, images.shape[1])[0]
                 known = evidence.with_anchors(begun.evidence, *self.anchors)
-                answer = self.config.aggregate.combine(logits, known, detail_of(images, self.config.aggregate))
-            return answer[0] if not self._grouped else answer
+                aggregate, detail = self.config.aggregate, detail_of(images, self.config.aggregate)
+                weights = aggregate.weights(known, detail, self.particles)
+                return aggregate.combine(logits, known, detail), logits, weights
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
@@ -178,7 +199,7 @@ class Session:
 
     def _undisturbed(self) -> AbstractContextManager[None]:
         """While inside, nobody writes over the state at hand: only recorded steps do, others make a new one."""
-        return self._turn if self._engine is not None and self._recorded is not None else nullcontext()
+        return self.turn if self._engine is not None and self._recorded is not None else nullcontext()
 
     def _particle_logits(self, x: object, state: PopulationState) -> Tensor:
         episode = self._rehearse(x, state) if self.config.episodic else None
@@ -222,7 +243,9 @@ class Session:
     def _admitted(self, x: object) -> Tensor:
         """The batch, its populations one after the other."""
         reference = next(self.network.parameters())
-        return admit(x, reference.dtype, reference.device, self.populations if self._grouped else None)
+        return admit(
+            self._intake.images(x), reference.dtype, reference.device, self.populations if self._grouped else None
+        )
 
     def _by_population(self, x: Tensor) -> Tensor:
         """(G·B, ...) to (G, B, ...)."""
@@ -240,6 +263,8 @@ class Session:
             (None, None, {}) if result is None else (result.numbers, result.logits, result.measures)
         )
         self.ledger.note(StepEntry(self.steps, samples, batch.rejected, numbers, logits, theta, self.source, measures))
+        if not self._grouped:
+            self.ledger.weights.note(self.steps, self._standing, on_gpu=theta.is_cuda)
         if self.steps >= self._identical.due:
             taken = self.ledger.totals.stepped
             self._identical.look(self.steps, self._by_population(self.state.theta), self.source, taken)
@@ -261,12 +286,22 @@ class Session:
 
     def _ready(self, x: Tensor) -> Step:
         """The step; its engine is made at the first batch, when the shapes are known."""
-        with self._turn:
-            if self._engine is None:
-                self._engine = self._made_engine(x)
+        with self.turn:
+            kinds = self._statistics_for(x)
+            if kinds not in self._engines:
+                self._engines[kinds] = self._made_engine(x, kinds)
+            self._engine = self._engines[kinds]
             return self._step_of(self._engine)[0]
 
-    def _made_engine(self, x: Tensor) -> Engine:
+    def _statistics_for(self, x: Tensor) -> tuple[Statistics, ...]:
+        """What BatchNorm layers use on a batch of that size, for each particle."""
+        config = self.config
+        if not config.blends_small_batches or x.shape[0] // self.populations >= FEWEST_IMAGES:
+            return config.statistics
+        self._few_images.said()
+        return tuple("blend" if kind == "batch" else kind for kind in config.statistics)
+
+    def _made_engine(self, x: Tensor, statistics: Sequence[Statistics]) -> Engine:
         config = self.config
         self._require_differentiable_lenses(x)
         engine_class = choose_engine(config.settings.engine, self.source.device)
@@ -275,20 +310,20 @@ class Session:
         if known and known != findings.num_classes:
             raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
         precision, at_once = config.settings.precision, config.settings.particles_at_once
-        kinds = config.statistics * config.populations
+        kinds = tuple(statistics) * config.populations
         self.findings = findings
         return engine_class(self.network, self.layout, findings, kinds, precision, at_once)
 
     def _step_of(self, engine: Engine) -> tuple[Step, Recorded | None]:
         """The step of those awake, and the same as it is replayed."""
-        if self.asleep not in self._steps:
+        if (self.asleep, engine) not in self._steps:
             config = self.config
             step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
-            self._steps[self.asleep] = (step, engine.recorder(replace(step, guarded=True)))
-        return self._steps[self.asleep]
+            self._steps[self.asleep, engine] = (step, engine.recorder(replace(step, guarded=True)))
+        return self._steps[self.asleep, engine]
 
     @property
     def _recorded(self) -> Recorded | None:
@@ -345,36 +380,31 @@ class Session:
     @property
     def learning_rates(self) -> Tensor:
         """(G·K,) one per particle, of paces those of a mean gradient; NaN until a batch has decided them."""
-        rates, found = self.state.learning_rates, self.state.pace
-        if not found:
-            return rates
-        # Losses of different methods have no common mean.
-        typical = rates.clone()
-        for numbers, _, _ in self.config.squads(self.asleep):
-            rows = self._rows(numbers)
-            own = {name: value[rows] for name, value in found.items()}
-            typical[rows] = pace.typical(rates[rows], own, self.populations)
-        return typical
+        rows = [self._rows(numbers) for numbers, _, _ in self.config.squads(self.asleep)]
+        return standing.learning_rates(self.state, rows, self.populations)
 
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """What is known of the particles of the one population."""
-        config, count = self.config, self.particles
-        known = evidence.with_anchors(self.state.evidence, *self.anchors)
-        weights = evidence.standing(known)[0].tolist() if "fine_images" in known and self.steps else [1 / count] * count
-        silent, restarts = config.never_learn | self.asleep, self.ledger.totals.restarts or (0,) * count
-        return tuple(
-            Hypothesis(n, axes, weights[n], n not in silent and config.methods[n].adapts, restarts[n])
-            for n, axes in enumerate(config.axes())
-        )
+        weights = self._standing() if self.steps else None
+        return standing.hypotheses(self.config, weights, self.asleep, self.ledger.totals.restarts)
+
+    def _standing(self) -> Tensor | None:
+        """(K,) what each particle counts on images like those of late; None where all count alike."""
+        return standing.weights(evidence.with_anchors(self.state.evidence, *self.anchors))
 
     @property
     def recorded(self) -> bool:
         """Whether the state's tensors are written over by the next step."""
         return self._recorded is not None
 
+    @property
+    def statistics(self) -> tuple[Statistics, ...]:
+        """What BatchNorm layers have used of late, for each particle."""
+        return self.config.statistics if self._engine is None else self._engine.statistics[: self.particles]
+
     def folded_engine(self, findings: Findings) -> FoldedEngine:
         """A fresh folded engine over the same network, for a frozen ensemble."""
-        return FoldedEngine(self.network, self.layout, findings, self.config.statistics)
+        return FoldedEngine(self.network, self.layout, findings, self.statistics)
 
     # ------------------------------------------------------------------ copies and moves
 
@@ -385,13 +415,18 @@ class Session:
             self.state = self.state.moved(change)
             self._locate_parameters()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process: engines are made anew there, since recorded graphs cannot travel."""
+        return {**self.__dict__, "_engine": None, "_engines": {}, "_steps": {}}
+
     def __deepcopy__(self, memo: dict[int, object]) -> "Session":
         other = self.__class__.__new__(self.__class__)
         memo[id(self)] = other
         other.__dict__.update(self.__dict__)
-        other._turn = Turn()
+        other.turn = Turn()
         with torch.inference_mode(False):
             other.network = share_structure(self.network)
+            other._intake = self._intake.of(other.network)
             other.optimizer = PopulationOptimizer(self.config.optimizers * self.config.populations)
             other.state = self.state.changed(torch.clone)
             other.ledger = self.ledger.copy()

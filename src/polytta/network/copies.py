@@ -6,6 +6,7 @@ copy is a new ``Parameter`` over the same storage. ``copy.to("cuda")`` then move
 """
 
 import copy
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +22,8 @@ def share_structure(model: nn.Module) -> nn.Module:
             for parameter in module._parameters.values():
                 if parameter is not None and id(parameter) not in memo:
                     memo[id(parameter)] = nn.Parameter(_usable(parameter), requires_grad=False)
-            for held in (*module._buffers.values(), *vars(module).values()):
-                if isinstance(held, Tensor) and id(held) not in memo:
+            for held in _tensors_in((module._buffers, *vars(module).values())):
+                if id(held) not in memo:
                     memo[id(held)] = _usable(held)
         try:
             shared: nn.Module = copy.deepcopy(model, memo)
@@ -52,6 +53,19 @@ def unwrap(model: nn.Module) -> nn.Module:
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         return unwrap(model.module)
     return model
+
+
+def _tensors_in(held: object) -> Iterator[Tensor]:
+    """Tensors a module keeps in its attributes, in dictionaries and lists too: biases it has once looked up, say."""
+    if isinstance(held, Tensor):
+        # Parameters have been seen to already.
+        if not isinstance(held, nn.Parameter):
+            yield held
+    elif isinstance(held, dict):
+        yield from _tensors_in(tuple(held.values()))
+    elif isinstance(held, list | tuple):
+        for one in held:
+            yield from _tensors_in(one)
 
 
 def _usable(tensor: Tensor) -> Tensor:

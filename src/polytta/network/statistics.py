@@ -6,14 +6,22 @@ n is the number of images at hand and N how many images the stored statistics co
 ("source"), or sixteen ("blend"), the prior of Schneider et al., "Improving robustness against common corruptions by
 covariate shift adaptation", NeurIPS 2020. A blend is nearly the stored statistics for a single image and nearly those
 of the batch for sixty-four.
+
+Statistics of very few images are ruinous, so methods that go by the batch blend there unless they are told what to use.
 """
 
+import warnings
 from math import inf
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+from polytta.errors import PolyttaWarning
+
+FEWEST_IMAGES = 4
+"""Of a batch whose own statistics are used where nobody asked for them."""
 
 Statistics = Literal["batch", "source", "blend"]
 PSEUDO_IMAGES: dict[Statistics, float] = {"batch": 0.0, "source": inf, "blend": 16.0}
@@ -39,6 +47,30 @@ def _moved_input(layer: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
     mean, var = blended(mean, stored_mean, x.shape[0], pseudo), blended(var, stored_var, x.shape[0], pseudo)
     scale = torch.sqrt((stored_var + eps) / (var + eps))
     return ((x - mean.reshape(shape)) * scale.reshape(shape) + stored_mean.reshape(shape),)
+
+
+class FewImages:
+    """Says once that there were too few images."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def said(self) -> None:
+        """Warns the first time."""
+        if not self._said:
+            self._said = True
+            warnings.warn(
+                f"a batch of fewer than {FEWEST_IMAGES} images has no statistics that BatchNorm could go by, so they "
+                "are blended with the stored ones; statistics='blend', 'source' or 'batch' says what to use.",
+                PolyttaWarning,
+                stacklevel=6,
+            )
+
+
+def stores_statistics(network: nn.Module) -> bool:
+    """Whether there are BatchNorm layers, all with stored statistics."""
+    found = [module for module in network.modules() if isinstance(module, _BatchNorm)]
+    return bool(found) and all(module.running_mean is not None for module in found)
 
 
 def use_statistics(network: nn.Module, kind: Statistics) -> None:

@@ -6,6 +6,8 @@ The public SAR and DeYO code freezes the top of the network by name (``layer4``,
 1. a network with stages ``layer1`` ... ``layer4`` freezes ``layer4`` and what comes after it;
 2. a network with one stack of like blocks freezes the last quarter of the blocks and every norm layer after the stack;
 3. any other network freezes the last quarter of its norm layers, in the order they are registered.
+
+Auxiliary heads (``aux1``, ``AuxLogits``), which only training asks, are frozen as well and do not count.
 """
 
 import re
@@ -47,6 +49,9 @@ def choose_layers(network: nn.Module, targets: Patterns, exclude: Patterns) -> t
 
 def reference_exclusion(network: nn.Module, found: Sequence[str]) -> tuple[str, ...]:
     """Norm layers that ``exclude="auto"`` freezes (see the rule at the top of this file)."""
+    beside = tuple(name for name in found if re.search(r"(^|\.)aux", name, re.IGNORECASE))
+    if beside:
+        return (*beside, *reference_exclusion(network, [name for name in found if name not in beside]))
     staged = [name for name in found if re.search(r"(^|\.)layer4\.", name)]
     if staged:
         return tuple(found[found.index(staged[0]) :])

@@ -1,22 +1,38 @@
 """What a network is allowed to answer, and what is said when it cannot."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-from polytta.errors import InputError, ModelError
+from polytta.errors import InputError, ModelError, PolyttaWarning
+from polytta.network.calling import PROBABILITIES, described
 
 
 def check_output(output: object, batch: int) -> Tensor:
     """The model's output if it is (B, C) logits."""
-    got = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
     if not isinstance(output, Tensor) or output.dim() != 2 or output.shape[0] != batch:
-        raise ModelError(f"model: got {got} for {batch} images; allowed is a (B, C) tensor of logits.")
+        raise ModelError(
+            f"model: got {described(output)} for {batch} images; allowed is a (B, C) tensor of logits, or output= of "
+            "polytta.adapt, which takes it from what the model returns."
+        )
     if output.shape[1] < 2 or not output.is_floating_point():
-        raise ModelError(f"model: got {got} of {output.dtype}; allowed are >= 2 floating-point class logits.")
+        raise ModelError(f"model: got {described(output)}; allowed are >= 2 floating-point class logits.")
     return output
+
+
+def notice_probabilities(output: Tensor) -> None:
+    """Warns of a model that ends with a softmax: another one would make all its answers look unsure."""
+    exact = output.detach().double()
+    if bool((exact >= 0).all()) and bool(((exact.sum(dim=1) - 1).abs() < 1e-3).all()):
+        warnings.warn(
+            "the model returns probabilities (every row sums to 1), which are taken for logits; let it return logits, "
+            f"or say output={PROBABILITIES!r} to polytta.adapt.",
+            PolyttaWarning,
+            stacklevel=2,
+        )
 
 
 def finite_rows(logits: Tensor) -> Tensor:
@@ -45,5 +61,5 @@ def raise_as_input_error(error: Exception, x: Tensor) -> None:
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     raise InputError(
         f"x: got images of shape {tuple(x.shape[1:])} and {x.dtype}, which the model cannot take; "
-        f"allowed are those it can; it said: {said}"
+        f"allowed are those it can, or those that input= of polytta.adapt makes; it said: {said}"
     ) from error

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from polytta.errors import ModelError
 from polytta.network.norms import NormRecipe, is_batch_norm, is_norm, recognise
-from polytta.particles.outputs import check_output, model_errors_as_input_errors
+from polytta.particles.outputs import check_output, model_errors_as_input_errors, notice_probabilities
 from polytta.particles.precision import plain_attention
 
 
@@ -63,7 +63,8 @@ def probe(
     layers = tuple(dict.fromkeys((*needed, *(norms if everything else ()))))
     three = probing_batch(sample)
     two = three[[0, 2]]
-    calls_three, classes = _record(network, three, layers)
+    calls_three, output = _record(network, three, layers)
+    notice_probabilities(output)
     calls_two, _ = _record(network, two, layers)
     mixing = any(is_batch_norm(m) and getattr(m, "running_mean", None) is None for m in network.modules())
     sites: dict[str, NormSite] = {}
@@ -91,7 +92,7 @@ def probe(
             )
         if usable:
             sites[name] = usable[0]
-    return Findings(sites, classes)
+    return Findings(sites, output.shape[1])
 
 
 def probing_batch(sample: Tensor) -> Tensor:
@@ -101,8 +102,8 @@ def probing_batch(sample: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _record(network: nn.Module, x: Tensor, layers: tuple[str, ...]) -> tuple[dict[str, list[Tensor]], int]:
-    """Inputs of every call of every named layer, and the number of classes."""
+def _record(network: nn.Module, x: Tensor, layers: tuple[str, ...]) -> tuple[dict[str, list[Tensor]], Tensor]:
+    """Inputs of every call of every named layer, and the logits."""
     calls: dict[str, list[Tensor]] = {name: [] for name in layers}
 
     def remember(name: str) -> object:
@@ -123,7 +124,7 @@ def _record(network: nn.Module, x: Tensor, layers: tuple[str, ...]) -> tuple[dic
     finally:
         for handle in handles:
             handle.remove()  # type: ignore[attr-defined]
-    return calls, output.shape[1]
+    return calls, output
 
 
 def _site(

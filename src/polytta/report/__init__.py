@@ -6,3 +6,4 @@ from polytta.report.ledger import Ledger as Ledger
 from polytta.report.ledger import StepEntry as StepEntry
 from polytta.report.step import StepReport as StepReport
 from polytta.report.step import Totals as Totals
+from polytta.report.uncertainty import Uncertainty as Uncertainty

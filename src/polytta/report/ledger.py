@@ -12,6 +12,7 @@ from torch import Tensor
 
 from polytta.diversity import Diversifier
 from polytta.report.step import StepReport, Totals
+from polytta.report.weights import WeightHistory
 
 _MOST_PENDING = 256
 
@@ -58,6 +59,7 @@ class Ledger:
         self._totals = Totals()
         self._pending: list[StepEntry] = []
         self._last: StepEntry | StepReport | None = None
+        self.weights = WeightHistory()
 
     def note(self, entry: StepEntry) -> None:
         """Writes down a step."""
@@ -97,7 +99,7 @@ class Ledger:
     def copy(self) -> "Ledger":
         """Books of their own, as they stand."""
         twin = Ledger(self._filters, self._rows, self._populations, self._diversifier)
-        twin._totals, twin._last = self.totals.copy(), self.last
+        twin._totals, twin._last, twin.weights = self.totals.copy(), self.last, self.weights.copy()
         return twin
 
     def _settle(self) -> None:

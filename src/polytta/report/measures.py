@@ -1,7 +1,8 @@
-"""How far apart particles are, in parameters and in predictions."""
+"""How far apart particles are, in parameters and in predictions; and what confidence is worth."""
 
 from math import log
 
+import torch
 from torch import Tensor
 
 
@@ -29,3 +30,23 @@ def mutual_information(logits: Tensor) -> Tensor:
     mean = log_probs.logsumexp(dim=0) - log(logits.shape[0])
     of_mean = -(mean.exp() * mean).sum(dim=-1)
     return (of_mean + (log_probs.exp() * log_probs).sum(dim=-1).mean(dim=0)).clamp(min=0)
+
+
+def selective_risk(confidence: Tensor, right: Tensor) -> Tensor:
+    """(B,) share of wrong answers among the 1, 2, ..., B most confident ones; equally confident ones count alike.
+
+    Args:
+        confidence: (B,) the more, the sooner an answer is given.
+        right: (B,) whether it is right.
+    """
+    order = confidence.argsort(descending=True, stable=True)
+    _, group, sizes = torch.unique_consecutive(confidence[order], return_inverse=True, return_counts=True)
+    wrong = (~right[order].bool()).to(torch.float64)
+    # Among equals nobody knows which comes first, so each is as wrong as they are on average.
+    errors = torch.zeros(len(sizes), dtype=torch.float64, device=wrong.device).index_add(0, group, wrong) / sizes
+    return errors[group].cumsum(dim=0) / torch.arange(1, len(wrong) + 1, device=wrong.device)
+
+
+def area_under_risk(confidence: Tensor, right: Tensor) -> float:
+    """AURC: the mean of ``selective_risk`` over all numbers of answers; 0 is best."""
+    return float(selective_risk(confidence, right).mean())

@@ -80,6 +80,32 @@ class StepReport:
             populations=1,
         )
 
+    def scalars(self) -> dict[str, float]:
+        """The step as plain numbers, means over particles, for whatever draws curves."""
+        found = {
+            "images": float(self.samples),
+            "rejected": float(self.rejected),
+            "loss": fmean(self.loss),
+            "entropy": fmean(self.entropy),
+            "disagreement": self.disagreement,
+            "mutual_information": self.mutual_information,
+            "distance_to_source": fmean(self.distance_to_source),
+            "stepped": fmean(self.stepped),
+            "resets": float(sum(self.reset)),
+            "restarts": float(sum(self.restarted)),
+        }
+        return found | {f"selected_{name}": fmean(counts) for name, counts in self.selected.items()}
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """What was unusual, in words; empty for most steps."""
+        counts = {
+            "images kept from adaptation": self.rejected,
+            "particles returned to source": sum(self.reset),
+            "collapsed particles started over": sum(self.restarted),
+        }
+        return tuple(f"{count} {what}" for what, count in counts.items() if count)
+
     @property
     def forward_samples(self) -> int:
         """(particle, image) pairs whose logits were needed."""

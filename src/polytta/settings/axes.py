@@ -54,6 +54,11 @@ def particles_of(settings: Settings) -> Particles:
     optimizers = resolve_optimizers(settings.optimizer, count)
     own = _one_each("method", methods, count)
     kinds = _one_each("statistics", statistics, count)
+    if 1 < len(lenses.transforms) < count:
+        raise ConfigError(
+            f"lenses: got {len(lenses.transforms)} for {count} particles; allowed are one, at least one each, or "
+            "axes='product'."
+        )
     return Particles(own, lenses, _decided(kinds, own), optimizers, lr)
 
 

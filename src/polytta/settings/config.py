@@ -44,6 +44,7 @@ class Config:
         rates: the learning rates the user gave; None when the reference rule decides at the first batch.
         multipliers: factors on a common learning rate, one per particle.
         templates: number of the text template of each particle; None where all answer by the mean of all.
+        blends_small_batches: whether those that go by the statistics of a batch blend them where it is very small.
     """
 
     settings: Settings
@@ -58,6 +59,7 @@ class Config:
     rates: Rates | None
     multipliers: tuple[float, ...]
     templates: tuple[int, ...] | None = None
+    blends_small_batches: bool = False
 
     @property
     def particles(self) -> int:

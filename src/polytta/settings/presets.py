@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from polytta.errors import ConfigError
 from polytta.network.norms import is_batch_norm
 from polytta.settings.settings import Settings
+from polytta.views import resolve_lenses
 
 RECOMMENDED = "recommended"
 COMPOSING = ("method", "particles", "axes", "diversity", "optimizer", "lr", "pace", "views", "lenses", "aggregate",
@@ -64,7 +65,8 @@ def templates_of(model: nn.Module) -> int:
 def _plain(settings: Settings) -> Settings:
     particles = settings.particles
     if particles is None and settings.axes == "zip":
-        particles = 3
+        looks = 1 if settings.lenses is None else len(resolve_lenses(settings.lenses).transforms)
+        particles = 3 if looks == 1 else min(3, looks)
     return replace(
         settings,
         method="deyo" if settings.method is None else settings.method,

@@ -12,6 +12,7 @@ from polytta.aggregate import resolve_aggregate
 from polytta.diversity import resolve_diversity
 from polytta.errors import ConfigError
 from polytta.methods import PRESETS
+from polytta.network.statistics import FEWEST_IMAGES, stores_statistics
 from polytta.network.targets import choose_layers
 from polytta.optim import is_one_optimizer
 from polytta.optim.rule import lr_multipliers
@@ -25,6 +26,7 @@ from polytta.views import resolve_views
 
 def resolve(settings: Settings, model: nn.Module) -> Config:
     """What the settings mean for a model."""
+    literal = settings.preset in PRESETS
     settings = completed(settings, model)
     check(settings)
     made = particles_of(settings)
@@ -39,12 +41,19 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
     diversity = resolve_diversity(settings.diversity)
     views, aggregate = resolve_views(settings.views), resolve_aggregate(settings.aggregate)
     layers = choose_layers(model, settings.targets, settings.exclude)
+    large = settings.batch_size is not None and settings.batch_size >= FEWEST_IMAGES
+    blends = settings.statistics == "auto" and "batch" in made.statistics and stores_statistics(model)
+    # Who collects images in a window has more than the batch at hand.
+    alone = all(getattr(method, "window", 1) == 1 for method in made.methods)
+    blends = blends and alone and not literal and not large
     one_method = len({id(method) for method in made.methods}) == 1
     decided = replace(
         settings,
         method=made.methods[0] if one_method else made.methods,
         particles=made.count,
         axes="zip",
+        # Whoever names a preset means its statistics too.
+        preset=None if blends else settings.preset,
         diversity=diversity,
         optimizer=made.optimizers,
         lr=None if rates is None or relative else rates.values,
@@ -56,7 +65,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
         aggregate=aggregate,
         targets=tuple(layers),
         exclude=None,
-        statistics=made.statistics[0] if len(set(made.statistics)) == 1 else made.statistics,
+        statistics="auto" if blends else made.statistics[0] if len(set(made.statistics)) == 1 else made.statistics,
         seed=settings.seed if isinstance(settings.seed, int) else tuple(settings.seed),
     )
     return Config(
@@ -72,6 +81,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
         rates,
         multipliers,
         _templates(settings, model, made.count),
+        blends,
     )
 
 

@@ -29,10 +29,11 @@ class Settings:
     method: str | Table | Method | Sequence[str | Table | Method] | None = None
     """What particles learn from: one or several of ``polytta.methods``; None means DeYO."""
     particles: int | None = None
-    """Number K of hypotheses; 1 is the plain base method. None means 3, or as many as the axes give."""
+    """Number K of hypotheses; 1 is the plain base method. None means 3 (2 for two lenses), or as many as the
+    axes give."""
     axes: Literal["zip", "product"] = "zip"
     """How lists of methods, optimizers, learning rates, lenses and statistics make particles: "zip" takes one of each
-    per particle (lenses start over), "product" makes a particle of every combination."""
+    per particle, "product" makes a particle of every combination."""
     diversity: str | Table | Diversifier = "none"
     """How particles interact: one of ``polytta.diversity``."""
     optimizer: OptimizerSpec | Sequence[OptimizerSpec] = "sgd"
@@ -73,7 +74,7 @@ class Settings:
     all of them)."""
     statistics: str | Sequence[str] = "auto"
     """What BatchNorm layers use: "batch", "source", "blend" (``polytta.network.statistics``), or "auto" for the
-    method's own choice; or one per particle."""
+    method's own choice, blended for very small batches unless a preset is named; or one per particle."""
     prompts: Literal["mean", "own"] = "mean"
     """What particles of a zero-shot classifier compare images with: the "mean" of all templates, or each a template of
     its "own" (``polytta.clip``)."""

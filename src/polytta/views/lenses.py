@@ -30,7 +30,7 @@ from polytta.views.transforms import (
 
 @dataclass(frozen=True)
 class Lenses:
-    """One way to look per particle: fewer particles than lenses take the first ones, more start over.
+    """One way to look per particle, or one for all: fewer particles than lenses take the first ones.
 
     Attributes:
         transforms: callables (B, ...) -> (B, ...).

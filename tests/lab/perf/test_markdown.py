@@ -57,6 +57,20 @@ def test_the_page_follows_its_measurements(measurements: Measurements) -> None:
         assert f"{LABELS[model]} at batch {batch} " in sentence
 
 
+def test_default_and_best_precision_stand_side_by_side(measurements: Measurements) -> None:
+    """Of measurements made before both were, the page says that one is missing."""
+    assert performance_markdown(measurements).count("not measured") in (0, len(GOALS))
+    model, batch = next(iter(GOALS))
+    best = measurements.find(model, batch, "grad", 3)
+    slower = replace(best, precision="fp32", milliseconds=[7 * time for time in best.milliseconds])
+    kept = [m for m in measurements.measured if m.engine != "graph" or m.precision != "fp32"]
+    page = performance_markdown(replace(measurements, measured=[slower, *kept]))
+    row = next(line for line in page.splitlines() if line.startswith(f"| {LABELS[model]} | {batch} |"))
+    reference = measurements.find(model, batch, "reference", 1).median
+    assert f"| {slower.median:.2f} ms | {slower.median / reference:.2f}x | {best.median:.2f} ms |" in row
+    assert "Grad, fp32" in page
+
+
 def test_goals_of_growth_are_said_either_way(measurements: Measurements) -> None:
     def with_many(factor: float) -> str:
         many = [
@@ -112,11 +126,8 @@ def test_no_label_of_the_drawing_is_cut_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="measures where there is a CUDA device")
-@pytest.mark.parametrize("option", [(), ("--quick",)])
-def test_without_a_gpu_there_is_nothing_to_measure(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: tuple[str, ...]
-) -> None:
-    assert "without a CUDA device" in refusal(capsys, "perf", *option, "--out", tmp_path / "out")
+def test_without_a_gpu_there_is_no_page_to_make(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "without a CUDA device" in refusal(capsys, "perf", "--out", tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 

@@ -19,7 +19,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> run._Bench:
         call()
         return Timing(2.0, 3.0)
 
-    monkeypatch.setattr(run, "DEVICE", "cpu")
+    monkeypatch.setattr(run, "_device", lambda: "cpu")
     monkeypatch.setattr(run, "time_calls", call_once)
     return run._Bench(BUNDLED, 2, repeats=3)
 
@@ -43,6 +43,26 @@ def test_the_plain_model_and_its_second_derivative(bench: run._Bench) -> None:
     assert twice.flops == 4 * forward.flops > 0
 
 
+def test_the_reference_is_the_public_way_and_leaves_the_model_alone(bench: run._Bench) -> None:
+    before = {name: value.clone() for name, value in bench.network.state_dict().items()}
+    reference = bench.reference()
+    assert (reference.variant, reference.engine, reference.precision) == ("reference", "plain", "fp32")
+    assert len(reference.milliseconds) == 3
+    assert all(torch.equal(value, before[name]) for name, value in bench.network.state_dict().items())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="measures more where there is a CUDA device")
+def test_a_quick_run_without_a_gpu_is_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "ON_A_CPU", {(BUNDLED, 1): 1.0})
+    measured = run.measure_all(quick=True).measured
+    assert [(m.variant, m.engine) for m in measured] == [
+        ("forward", "eager"),
+        ("reference", "plain"),
+        ("grad", "folded"),
+    ]
+    assert all(m.median > 0 for m in measured)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="measures where there is a CUDA device")
 def test_without_a_gpu_there_is_nothing_to_measure() -> None:
     with pytest.raises(InputError, match="without a CUDA device"):
@@ -54,6 +74,7 @@ def test_without_a_gpu_there_is_nothing_to_measure() -> None:
 def test_the_bundled_model_is_measured_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "GOALS", {(BUNDLED, 1): GOALS[BUNDLED, 1]})
     measurements = run.measure_all(quick=True)
-    assert [m.variant for m in measurements.measured] == ["forward", "reference", "grad"]
+    assert [m.variant for m in measurements.measured] == ["forward", "reference", "grad", "grad"]
+    assert [m.precision for m in measurements.measured] == ["fp32", "fp32", "fp32", "bf16"]
     assert all(0 < time < 1000 for m in measurements.measured for time in m.milliseconds)
     assert 0 < measurements.roofline(measurements.find(BUNDLED, 1, "grad", 3)) < 1

@@ -24,3 +24,5 @@ PARTICLES_AT_ONCE = 3
 """Particles in one pass where many are to fit into little memory."""
 BATCHES = (1, 4, 16, 64)
 """Batch sizes whose growth is shown."""
+PLAIN = "plain"
+"""Engine of a reference that is written as the public code is; before, it was polytta's own loop."""

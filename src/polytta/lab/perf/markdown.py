@@ -11,6 +11,7 @@ from polytta.lab.perf.goals import (
     LABELS,
     PARTICLES,
     PARTICLES_AT_ONCE,
+    PLAIN,
     POPULATIONS,
     POPULATIONS_GOAL,
     VIT,
@@ -26,14 +27,25 @@ _VARIANT_NAMES = {
 }
 
 
+_REFERENCES = {
+    True: "the module's own parameters, `torch.optim.SGD`, none of our code: `polytta/lab/perf/plain.py`",
+    False: '`engine="loop"`',
+}
+
+
+def _is_plain(measurements: Measurements) -> bool:
+    return any(m.engine == PLAIN for m in measurements.measured)
+
+
 def performance_markdown(measurements: Measurements) -> str:
     """The whole page."""
     parts = [
         "# What particles cost on a GPU",
         f"Measured by `{COMMAND}` on one {measurements.device}, torch {measurements.torch}, random weights, every "
         "sample selected, all in one process. Times are medians over rounds of steps, in milliseconds; a range is over "
-        "three repeats. *Reference* is one model adapted by DeYO as the public code does it: eager, float32, indexing "
-        '(`engine="loop"`). Everything else is `engine="graph"`, `precision="bf16"`. "Roofline" is the arithmetic of a '
+        f"three repeats. *Reference* is one model adapted by DeYO as the public code does it: eager, float32, indexing "
+        f'({_REFERENCES[_is_plain(measurements)]}). Everything else is `engine="graph"`, and `precision="bf16"` where '
+        'it does not say fp32, which is the default. "Roofline" is the arithmetic of a '
         f"step over its time, as a share of the {measurements.matmul / 1e12:.0f} TFLOP/s that a large bfloat16 matrix "
         "product reached in the same run. Memory is what a step needs beyond the weights, in MiB, the recording of its "
         "graph included.",
@@ -62,17 +74,23 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _goals(measurements: Measurements) -> str:
-    header = ("", "batch", "reference", "K = 3, Grad", "over reference", "goal", "roofline")
+    header = (
+        *("", "batch", "reference", "K = 3, Grad, fp32", "over reference", "K = 3, Grad, bf16", "over reference"),
+        *("goal", "roofline"),
+    )
     rows = []
     for (model, batch), goal in GOALS.items():
         reference = measurements.find(model, batch, "reference", 1)
         grad = measurements.find(model, batch, "grad", 3)
         low, median, high = _over_reference(measurements, model, batch)
+        default = measurements.find_default(model, batch)
         rows.append(
             (
                 LABELS[model],
                 str(batch),
                 f"{reference.median:.2f} ms",
+                "not measured" if default is None else f"{default.median:.2f} ms",
+                "" if default is None else f"{default.median / reference.median:.2f}x",
                 f"{grad.median:.2f} ms",
                 f"{median:.2f}x ({low:.2f}-{high:.2f})",
                 f"{goal:.2f}x {'met' if median <= goal else '**missed**'}",
@@ -136,7 +154,7 @@ def _variants(measurements: Measurements, model: str, batch: int) -> str:
             f"{m.memory:.0f}",
             f"{measurements.roofline(m):.0%}",
         )
-        rows.setdefault((m.variant, m.particles, m.engine, m.particles_at_once), cells)
+        rows.setdefault((m.variant, m.particles, m.engine, m.precision, m.particles_at_once), cells)
     table = _table(("", "K", "ms", "over reference", "memory", "roofline"), list(rows.values()))
     return f"**{LABELS[model]}, batch {batch}**\n\n{table}"
 
@@ -144,6 +162,8 @@ def _variants(measurements: Measurements, model: str, batch: int) -> str:
 def _variant_name(measurement: Measurement) -> str:
     name = DIVERSITY_NAMES.get(measurement.variant, measurement.variant) if measurement.particles > 1 else "DeYO"
     name = _VARIANT_NAMES.get(measurement.variant, name)
+    if measurement.engine == "graph" and measurement.precision == "fp32":
+        name = f"{name}, fp32"
     return name if measurement.particles_at_once is None else f"{name}, {measurement.particles_at_once} at once"
 
 

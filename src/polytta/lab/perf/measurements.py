@@ -18,7 +18,7 @@ class Measurement:
         batch: images per step (of each population).
         variant: "forward", "reference", "second derivative", or a diversity.
         particles: K.
-        engine: of ``polytta.adapt``; "eager" for the plain model.
+        engine: of ``polytta.adapt``; "eager" for the model alone, "plain" for the public way to adapt it.
         precision: of the arithmetic.
         particles_at_once: most particles in one pass; None for all of them.
         populations: G.
@@ -62,7 +62,7 @@ class Measurements:
     measured: list[Measurement]
 
     def find(self, model: str, batch: int, variant: str, particles: int, populations: int = 1) -> Measurement:
-        """The measurement of a variant on the fast engine with all particles at once, or the only one there is."""
+        """The measurement of a variant at its fastest with all particles at once, or the only one there is."""
         wanted = (model, batch, variant, particles, populations, None)
         found = [
             m
@@ -74,7 +74,16 @@ class Measurements:
                 f"--show: got no {variant} with {particles} particles on {LABELS[model]} at batch {batch}; "
                 "allowed is a performance.json of this version of polytta perf."
             )
-        return next((m for m in found if m.engine == "graph"), found[0])
+        return min(found, key=lambda m: (m.engine != "graph", m.precision == "fp32"))
+
+    def find_default(self, model: str, batch: int) -> Measurement | None:
+        """Three particles with Grad in the default precision; None of runs that did not measure it."""
+        wanted = (model, batch, "grad", 3, "fp32", 1, None)
+        for m in self.measured:
+            found = (m.model, m.batch, m.variant, m.particles, m.precision, m.populations, m.particles_at_once)
+            if found == wanted and m.engine != "loop":
+                return m
+        return None
 
     def roofline(self, measurement: Measurement) -> float:
         """Rate of a step's arithmetic as a share of that of the matrix product."""

@@ -1,12 +1,12 @@
 """The measurement: every variant of a model and batch size in one process, one after the other.
 
-The yardstick is one model adapted by DeYO the way the public code does it: eager, float32 (torch's own settings), one
-particle, images picked by indexing (``engine="loop"``). Every sample is selected, the most expensive case. Weights and
-images are random: a step costs the same whatever they are.
+The yardstick is one model adapted by DeYO the way the public code does it (``plain.py``): eager, float32 (torch's own
+settings), nothing of ours. Every sample is selected, the most expensive case. Weights and images are random: a step
+costs the same whatever they are. Three particles with Grad are measured in the default precision and in the fastest.
 """
 
+import copy
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import nn
@@ -23,17 +23,23 @@ from polytta.lab.perf.goals import (
     LABELS,
     PARTICLES,
     PARTICLES_AT_ONCE,
+    PLAIN,
     POPULATIONS,
     VIT,
 )
 from polytta.lab.perf.measurements import Measurement, Measurements
+from polytta.lab.perf.plain import PlainDeYO
 from polytta.methods import DeYO
 from polytta.models import create
 from polytta.models._torchvision_cpu import import_zoo
 from polytta.network.norms import is_norm
+from polytta.particles.precision import Precision
 from polytta.roles.measures import entropy
 
-DEVICE = "cuda"
+DEFAULT_PRECISION: Precision = "fp32"
+ON_A_CPU = {(BUNDLED, 1): GOALS[BUNDLED, 1], (BUNDLED, 4): GOALS[BUNDLED, 1]}
+"""Small enough to see on any machine that all of it runs; how fast it is there says nothing of a GPU."""
+LR = 1e-6
 SELECT_ALL = DeYO(entropy_threshold=2.0, plpd_threshold=-1.0)
 PASSES = {"forward": 1, "grad": 5, "second derivative": 4}
 """Forward passes that a step's arithmetic amounts to; 3 otherwise (forward, shuffled forward, backward)."""
@@ -45,16 +51,19 @@ def measure_all(
     """Measures all of it.
 
     Args:
-        quick: only the six goals, once.
+        quick: only the six goals, once; without a CUDA device two tiny ones.
         after_table: is given what there is after every table; the whole takes minutes.
     """
-    if not torch.cuda.is_available():
-        raise InputError("perf: got a machine without a CUDA device; allowed is one with it.")
+    on_gpu = torch.cuda.is_available()
+    if not on_gpu and not quick:
+        raise InputError("perf: got a machine without a CUDA device; allowed is one with it, or --quick.")
     repeats = 1 if quick else 3
     measured: list[Measurement] = []
-    measurements = Measurements(torch.cuda.get_device_name(), torch.__version__, matmul_rate(), measured)
-    with tqdm(total=len(GOALS) + (0 if quick else 3), unit="table") as bar:
-        for model, batch in GOALS:
+    device = torch.cuda.get_device_name() if on_gpu else "CPU"
+    measurements = Measurements(device, torch.__version__, matmul_rate(), measured)
+    goals = GOALS if on_gpu else ON_A_CPU
+    with tqdm(total=len(goals) + (0 if quick else 3), unit="table") as bar:
+        for model, batch in goals:
             bar.set_description(f"{LABELS[model]}, batch {batch}")
             measured += _Bench(model, batch, repeats).table(quick=quick)
             after_table(measurements)
@@ -68,26 +77,35 @@ def measure_all(
     return measurements
 
 
+def _device() -> str:
+    """Asked for when it is wanted: importing must leave the GPU alone."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 class _Bench:
-    """One model on the GPU at one batch size."""
+    """One model at one batch size."""
 
     def __init__(self, model: str, batch: int, repeats: int) -> None:
         self.model, self.batch, self.repeats = model, batch, repeats
-        self.network = _network(model)
+        self.device = _device()
+        self.engine = "graph" if self.device == "cuda" else "folded"
+        self.best: Precision = "bf16" if self.device == "cuda" else DEFAULT_PRECISION
+        self.network = _network(model).to(self.device)
         side = 32 if model == BUNDLED else 224
-        self.x = torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+        self.x = torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(0)).to(self.device)
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             self.network(self.x[:1])
         self.flops = float(counter.get_total_flops()) * batch
 
     def table(self, *, quick: bool) -> list[Measurement]:
         """Forward only, the reference, and particles with every diversity."""
-        measured = [self.forward(), self.step("reference", 1, "loop", "fp32")]
+        measured = [self.forward(), self.reference(), self.step("grad", 3, precision=DEFAULT_PRECISION)]
         if not quick:
             measured += [self.second_derivative(), self.step("none", 1)]
         for particles in (3,) if quick else (3, 8):
             for diversity in ("grad",) if quick else ("none", "kl", "svgd", "grad"):
-                measured.append(self.step(diversity, particles))
+                if self.best != DEFAULT_PRECISION or (diversity, particles) != ("grad", 3):
+                    measured.append(self.step(diversity, particles))
         if not quick and self.batch > 1:
             measured.append(self.step("grad", PARTICLES[-1], particles_at_once=PARTICLES_AT_ONCE))
         return measured
@@ -96,18 +114,20 @@ class _Bench:
         self,
         variant: str,
         particles: int,
-        engine: str = "graph",
-        precision: Literal["fp32", "bf16"] = "bf16",
+        engine: str | None = None,
+        precision: Precision | None = None,
         populations: int = 1,
         particles_at_once: int | None = None,
     ) -> Measurement:
-        """An adaptation step."""
+        """An adaptation step, on the fastest engine and in the fastest precision unless told otherwise."""
+        engine, precision = engine or self.engine, precision or self.best
         adapted = polytta.adapt(
             self.network,
             SELECT_ALL,
             particles=particles,
-            diversity="none" if variant == "reference" else variant,
-            lr=1e-6,
+            diversity=variant,
+            lr=LR,
+            statistics="batch",
             engine=engine,
             precision=precision,
             populations=populations if populations > 1 else None,
@@ -115,6 +135,11 @@ class _Bench:
         )
         x = self.x.expand(populations, *self.x.shape).contiguous() if populations > 1 else self.x
         return self._measured(lambda: adapted(x), variant, particles, engine, precision, populations, particles_at_once)
+
+    def reference(self) -> Measurement:
+        """A step of the rival, on a copy, since it changes its model."""
+        plain = PlainDeYO(copy.deepcopy(self.network), LR, SELECT_ALL.entropy_threshold, SELECT_ALL.plpd_threshold)
+        return self._measured(lambda: plain(self.x), "reference", engine=PLAIN)
 
     def forward(self) -> Measurement:
         """One prediction of the plain model."""
@@ -191,7 +216,7 @@ def _streams(repeats: int) -> list[Measurement]:
 def _network(model: str) -> nn.Module:
     name = model.removeprefix("timm/")
     if name == model:
-        return create(model).module.to(DEVICE)
+        return create(model).module
     torch.manual_seed(0)
     network: nn.Module = import_zoo("timm").create_model(name, pretrained=False)
-    return network.eval().to(DEVICE)
+    return network.eval()
