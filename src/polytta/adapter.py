@@ -16,6 +16,7 @@ from polytta.network.layout import Layout
 from polytta.particles import FoldedEngine
 from polytta.report import Hypothesis, StepReport, Totals
 from polytta.settings import Config, Settings
+from polytta.system.files import as_path
 
 
 class Adapted(nn.Module):
@@ -82,6 +83,10 @@ class Adapted(nn.Module):
     def totals(self) -> Totals:
         """Sums over all steps since the start or the last reset."""
         return self._session.ledger.totals
+
+    def audit(self, path: str | Path | None) -> None:
+        """Appends every event of the guard from now on to a file, one JSON object a line; None writes to none."""
+        self._session.ledger.events.write_to(None if path is None else as_path("path", path))
 
     # ------------------------------------------------------------------ what there is
 
@@ -178,7 +183,7 @@ class Adapted(nn.Module):
 
     def save(self, path: str | Path) -> None:
         """Writes the adaptation state to one safetensors file, atomically."""
-        persist.save(self, Path(path))
+        persist.save(self, as_path("path", path))
 
     # ------------------------------------------------------------------ as a module
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FORMAT = "polytta-state-2"
 OLDER_FORMAT = "polytta-state-1"
 _CLASSES = "classes"
-_NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep")
+_NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep", "guard_")
 """Tensors that older states of this format do not have."""
 
 

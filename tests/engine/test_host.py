@@ -14,6 +14,6 @@ def test_a_step_of_the_default_stays_on_the_device(kind: str) -> None:
     stream = small_stream(3, 6)
     adapted(stream[0]), adapted(stream[1])
     session = adapted._session
-    step = session._steps[session.asleep][0]
+    step = next(iter(session._steps.values()))[0]
     assert not called_by(lambda: step(session.state, stream[2].unsqueeze(0))) & ON_THE_HOST
     assert "aten::lift_fresh" in called_by(lambda: torch.zeros(1).new_tensor(2.0)), "the watch would not notice"

@@ -9,13 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from polytta.aggregate import evidence
+from polytta.engine.guarding import Guarding
 from polytta.engine.parts import Parts
 from polytta.engine.squad import Squad
 from polytta.engine.state import PopulationState
 from polytta.engine.step import Step, StepResult, detail_of
 from polytta.engine.stream_start import StreamStart
+from polytta.engine.watch import Watch
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
+from polytta.guard import begin as begin_guard
 from polytta.methods.text_targets import require_text
 from polytta.network.copies import require_finite, share_structure
 from polytta.network.layout import Layout
@@ -65,8 +68,9 @@ class Session:
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
         self.anchors = self._rows(self.config.anchors), self._rows(self.config.twins)
-        self._engine: Engine | None = None
-        self._steps: dict[frozenset[int], tuple[Step, Recorded | None]] = {}
+        self._engines: dict[frozenset[int], Engine] = {}
+        self._steps: dict[tuple[frozenset[int], frozenset[int]], tuple[Step, Recorded | None]] = {}
+        self.watch = Watch(self.config, self.network, self.source, self.anchors[1])
 
     # ------------------------------------------------------------------ the state
 
@@ -86,7 +90,10 @@ class Session:
     def _restart_records(self) -> None:
         config = self.config
         self.steps = int(self.state.step)
+        audit = self.ledger.events.audit if hasattr(self, "ledger") else None
         self.ledger = Ledger(config.filters, config.rows, config.populations, config.diversity)
+        self.ledger.events.audit = audit
+        self.watch.resume(self.state)
         self._identical = IdenticalParticles(config.particles)
         self._knows_stream = False
         self.asleep: frozenset[int] = frozenset()
@@ -110,7 +117,9 @@ class Session:
             for name, value in (method.init(start).items() if learns else ())
         }
         begun = evidence.begin(config.rows, num_classes, state.theta, by_fineness=config.aggregate.by_fineness)
-        return replace(state, method=memory, evidence=begun)
+        policy = self.watch.policy
+        guard = {} if policy is None else begin_guard(policy, state.theta, num_classes)
+        return replace(state, method=memory, evidence=begun, guard=guard)
 
     def expected_state(self, num_classes: int) -> PopulationState:
         """A state of the names and shapes that one of that many classes has; 0 is one before the first batch."""
@@ -139,22 +148,35 @@ class Session:
         with self._turn, torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
             admitted = self._admitted(x)
             self._wake_and_sleep()
-            recorded = self._recorded
-            if recorded is not None and self._knows_stream:
-                result = recorded(self.state, self._by_population(admitted))
+            if self._recorded is not None and self._knows_stream:
+                result = self._replayed(self._by_population(admitted))
                 if result is not None:
                     return self._finish(Screened(admitted), result)
             batch = screen(admitted, self._grouped)
             images = batch.good
             if not images.shape[0]:
                 return self._finish(batch, None)
-            step = self._ready(images)
             grouped = self._by_population(images)
+            sides = self.watch.looked(grouped, self.steps)
+            step = self._ready(images, sides)
             begun, origin = self._begun(self.state, step.engine.findings, grouped.shape[1])
-            result = step(begun, grouped)
+            told = self.watch.source_answers(step, begun, grouped, self.steps)
+            result = self.watch.compared(step(begun, grouped), told)
             # Only now: a batch that was refused decides nothing.
             self._knows_stream, self.rates_origin = True, origin
-            return self._finish(batch, result)
+            return self._finish(batch, replace(result, state=self.watch.marked(result.state, sides)))
+
+    def _replayed(self, x: Tensor) -> StepResult | None:
+        """What a recorded step makes of batches (G, B, ...)."""
+        sides = self.watch.looked(x, self.steps)
+        step, recorded = self._step_of(self._engine_for(sides), sides)
+        assert recorded is not None
+        told = self.watch.source_answers(step, self.state, x, self.steps)
+        result = recorded(self.state, x)
+        if result is None:
+            return None
+        result = self.watch.compared(result, told)
+        return replace(result, state=self.watch.marked(result.state, sides))
 
     def predict(self, x: object) -> Tensor:
         """What ``learn`` would answer; no state changes. Learning may go on in another thread meanwhile."""
@@ -178,7 +200,7 @@ class Session:
 
     def _undisturbed(self) -> AbstractContextManager[None]:
         """While inside, nobody writes over the state at hand: only recorded steps do, others make a new one."""
-        return self._turn if self._engine is not None and self._recorded is not None else nullcontext()
+        return self._turn if self._recorded is not None else nullcontext()
 
     def _particle_logits(self, x: object, state: PopulationState) -> Tensor:
         episode = self._rehearse(x, state) if self.config.episodic else None
@@ -189,7 +211,8 @@ class Session:
                 if episode is not None and episode[1] is not None:
                     logits = episode[1].logits
                 else:
-                    step, grouped = self._ready(images), self._by_population(images)
+                    grouped = self._by_population(images)
+                    step = self._ready(images, self.watch.looked(grouped, self.steps))
                     begun, _ = self._begun(state, step.engine.findings, grouped.shape[1])
                     logits = step.predict(begun, grouped)
                 logits = logits.unflatten(0, (self.populations, -1))
@@ -208,7 +231,8 @@ class Session:
             images = batch.good
             if not images.shape[0]:
                 return batch, None
-            step, grouped = self._ready(images), self._by_population(images)
+            grouped = self._by_population(images)
+            step = self._ready(images, self.watch.looked(grouped, self.steps))
             begun, _ = self._begun(state, step.engine.findings, grouped.shape[1])
             return batch, step(begun, grouped)
 
@@ -259,12 +283,26 @@ class Session:
 
     # ------------------------------------------------------------------ getting ready
 
-    def _ready(self, x: Tensor) -> Step:
+    def _ready(self, x: Tensor, sides: Sequence[int]) -> Step:
         """The step; its engine is made at the first batch, when the shapes are known."""
         with self._turn:
-            if self._engine is None:
-                self._engine = self._made_engine(x)
-            return self._step_of(self._engine)[0]
+            if not self._engines:
+                self._engines[frozenset()] = self._made_engine(x)
+            return self._step_of(self._engine_for(sides), sides)[0]
+
+    def _engine_for(self, sides: Sequence[int]) -> Engine:
+        """The engine, with stored statistics for populations whose batches are of one class."""
+        stored = frozenset(number for number, left in enumerate(sides) if left)
+        if stored not in self._engines:
+            first, config = self._engines[frozenset()], self.config
+            kinds = [
+                "source" if number // config.particles in stored else kind
+                for number, kind in enumerate(config.statistics * config.populations)
+            ]
+            self._engines[stored] = type(first)(
+                self.network, self.layout, first.findings, kinds, first.precision, first.at_once
+            )
+        return self._engines[stored]
 
     def _made_engine(self, x: Tensor) -> Engine:
         config = self.config
@@ -279,21 +317,34 @@ class Session:
         self.findings = findings
         return engine_class(self.network, self.layout, findings, kinds, precision, at_once)
 
-    def _step_of(self, engine: Engine) -> tuple[Step, Recorded | None]:
+    def _step_of(self, engine: Engine, sides: Sequence[int]) -> tuple[Step, Recorded | None]:
         """The step of those awake, and the same as it is replayed."""
-        if self.asleep not in self._steps:
+        key = self.asleep, frozenset(number for number, left in enumerate(sides) if left)
+        if key not in self._steps:
             config = self.config
-            step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters)
+            guard = self._guarding(engine.findings.num_classes)
+            step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters, guard)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
-            self._steps[self.asleep] = (step, engine.recorder(replace(step, guarded=True)))
-        return self._steps[self.asleep]
+            self._steps[key] = (step, engine.recorder(replace(step, guarded=True)))
+        return self._steps[key]
+
+    def _guarding(self, num_classes: int) -> Guarding | None:
+        watch = self.watch
+        if watch.policy is None:
+            return None
+        awake = [n % self.particles not in self.asleep for n in range(self.config.rows)]
+        learners = watch.learners & torch.tensor(awake, device=self.source.device)
+        begun = self._first_state(num_classes)
+        return Guarding(watch.policy, learners, self.anchors[1], self.source, begun.method)
 
     @property
     def _recorded(self) -> Recorded | None:
         """The step as it is replayed; None before the first, or where steps are not."""
-        return None if self._engine is None else self._step_of(self._engine)[1]
+        if not self._engines:
+            return None
+        return self._step_of(self._engine_for(self.watch.sides), self.watch.sides)[1]
 
     def _wake_and_sleep(self) -> None:
         """Looks now and then at who sleeps: reading it waits for the device."""
@@ -384,6 +435,7 @@ class Session:
             self.network._apply(change)
             self.state = self.state.moved(change)
             self._locate_parameters()
+            self.watch.resume(self.state)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Session":
         other = self.__class__.__new__(self.__class__)
@@ -397,4 +449,5 @@ class Session:
             other.ledger = self.ledger.copy()
             other._identical = copy.deepcopy(self._identical)
             other._locate_parameters()
+            other.watch.resume(other.state)
         return other

@@ -11,6 +11,7 @@ from torch import nn
 from polytta.aggregate import resolve_aggregate
 from polytta.diversity import resolve_diversity
 from polytta.errors import ConfigError
+from polytta.guard import resolve_guard
 from polytta.methods import PRESETS
 from polytta.network.targets import choose_layers
 from polytta.optim import is_one_optimizer
@@ -38,6 +39,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
     relative = rates is not None and rates.relative
     diversity = resolve_diversity(settings.diversity)
     views, aggregate = resolve_views(settings.views), resolve_aggregate(settings.aggregate)
+    guard = resolve_guard(settings.guard)
     layers = choose_layers(model, settings.targets, settings.exclude)
     one_method = len({id(method) for method in made.methods}) == 1
     decided = replace(
@@ -54,6 +56,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
         views=views,
         lenses=made.lenses,
         aggregate=aggregate,
+        guard=guard,
         targets=tuple(layers),
         exclude=None,
         statistics=made.statistics[0] if len(set(made.statistics)) == 1 else made.statistics,
@@ -71,6 +74,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
         made.statistics,
         rates,
         multipliers,
+        guard,
         _templates(settings, model, made.count),
     )
 

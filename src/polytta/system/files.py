@@ -4,6 +4,15 @@ import os
 import secrets
 from pathlib import Path
 
+from polytta.errors import ConfigError
+
+
+def as_path(argument: str, value: object) -> Path:
+    """A path that a user gave."""
+    if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes) or "\0" in os.fspath(value):
+        raise ConfigError(f"{argument}: got {value!r}; allowed is the path of a file.")
+    return Path(value)
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file that is, at any moment and after a power cut, the old one or the new one."""

@@ -85,7 +85,8 @@ class Cell:
 
     def to_settings(self, **decided: Any) -> Settings:
         """All options of ``polytta.adapt``, with those that the run decides."""
-        given = {**self.settings, "seed": self.seed, "batch_size": self.batch_size, **decided}
+        # Methods are measured as they are, unless a grid asks for a guard.
+        given = {"guard": "off", **self.settings, "seed": self.seed, "batch_size": self.batch_size, **decided}
         return Settings.of(given, f"variant {self.variant!r}")
 
     def to_dict(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ PROTOCOL = (
 _NOT_PINNED = ("engine", "populations", "particles_at_once")
 # Decided settings have them in one form alone, and records from before they came keep their keys.
 _SAID_BY_OTHERS = ("axes", "size")
-_NEWER = {"steps": 1, "episodic": False, "prompts": "mean"}
+_NEWER = {"steps": 1, "episodic": False, "prompts": "mean", "guard": {"name": "off"}}
 _FAMILIES: dict[tuple[str, str, tuple[str, ...]], str] = {}
 
 
