@@ -18,6 +18,7 @@ class Guarding:
         policy: what is allowed.
         learners: (G·K,) who may learn at all.
         twins: (G·K,) for each row the one that looks alike and never learns, or its own.
+        weighed: (G·K,) whose answers evidence judges already.
         source: (P,) source parameters.
         beginnings: what the methods remember before the first batch.
     """
@@ -25,6 +26,7 @@ class Guarding:
     policy: Default
     learners: Tensor
     twins: Tensor
+    weighed: Tensor
     source: Tensor
     beginnings: Mapping[str, Tensor]
 
@@ -42,6 +44,7 @@ class Guarding:
             after.step,
             learners=self.learners,
             twins=self.twins,
+            weighed=self.weighed,
             restarted=restarted,
         )
         collapsed = found.recovered & (found.verdict > 0)

@@ -264,7 +264,8 @@ class Session:
             (None, None, {}) if result is None else (result.numbers, result.logits, result.measures)
         )
         self.ledger.note(StepEntry(self.steps, samples, batch.rejected, numbers, logits, theta, self.source, measures))
-        if self.steps >= self._identical.due:
+        if self.steps >= self._identical.due and not self.ledger.totals.actions:
+            # Those that the guard held back may well meet.
             taken = self.ledger.totals.stepped
             self._identical.look(self.steps, self._by_population(self.state.theta), self.source, taken)
         return answer
@@ -337,7 +338,7 @@ class Session:
         awake = [n % self.particles not in self.asleep for n in range(self.config.rows)]
         learners = watch.learners & torch.tensor(awake, device=self.source.device)
         begun = self._first_state(num_classes)
-        return Guarding(watch.policy, learners, self.anchors[1], self.source, begun.method)
+        return Guarding(watch.policy, learners, self.anchors[1], watch.weighed, self.source, begun.method)
 
     @property
     def _recorded(self) -> Recorded | None:

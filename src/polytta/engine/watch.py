@@ -45,6 +45,8 @@ class Watch:
         learns = [n % config.particles in numbers and not config.episodic for n in range(config.rows)]
         self.learners = torch.tensor(learns, device=source.device)
         own_twin = [twin == row for row, twin in enumerate(twins.tolist())]
+        weighed = config.aggregate.by_fineness
+        self.weighed = torch.tensor([weighed and not own for own in own_twin], device=source.device)
         alone = [one and two for one, two in zip(learns, own_twin, strict=True)]
         self._alone = torch.tensor(alone, device=source.device)
         self._compares = self.policy is not None and any(alone)

@@ -30,6 +30,8 @@ _QUIET_FORGIVES = 1024
 """Healthy steps after which earlier collapses are forgotten."""
 _SNAPSHOT_WITHIN = 0.125
 """Of the drift allowed: farther away nobody is sure enough to be gone back to."""
+_WEIGHED = 5
+"""Times as far may go who is weighed by evidence."""
 _GAIN = 0.02
 """Of ln C: less is no gain of balance."""
 
@@ -95,6 +97,7 @@ def examined(
     *,
     learners: Tensor,
     twins: Tensor,
+    weighed: Tensor,
     restarted: Tensor,
 ) -> Checkup:
     """Looks at the particles after a step.
@@ -109,9 +112,12 @@ def examined(
         step: () number of the step just taken, from 1.
         learners: (R,) who may learn at all.
         twins: (R,) the row that looks alike and never learns, or its own.
+        weighed: (R,) whose answers evidence judges already: they may go farther, since they count for little if wrong.
         restarted: (R,) who goes on from another, by evidence.
     """
-    most, away = source.norm().clamp(min=torch.finfo(source.dtype).tiny), _distance(after, source)
+    # Relative to the source, and to how far each may go.
+    most = source.norm().clamp(min=torch.finfo(source.dtype).tiny) * (1 + (_WEIGHED - 1) * weighed)
+    away = _distance(after, source)
     resting = learners & (memory["rest"] > 0)
 
     # Shorten, or stay.
@@ -124,7 +130,7 @@ def examined(
 
     # Judge.
     own_row = torch.arange(twins.shape[0], device=twins.device)
-    memory = compared(policy, memory, logits, logits[twins], learners & (twins != own_row))
+    memory = compared(policy, memory, logits, logits[twins], learners & ~weighed & (twins != own_row))
     drift = _distance(theta, source) / most
     broken = (logits == 0).all(dim=-1).sum(dim=1)
     collapsed = learners & ~resting & _beyond(policy, memory, drift, broken / logits.shape[1], 1.0)

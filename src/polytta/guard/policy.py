@@ -125,6 +125,10 @@ class Strict(Default):
 GUARDS = Registry("guard", Guard, (Off, Default, Strict))
 
 
+UNLESS_SAID = "default"
+"""What guards where nobody says anything."""
+
+
 def resolve_guard(spec: object) -> Guard:
     """A guard object."""
-    return GUARDS.make(spec)
+    return GUARDS.make(UNLESS_SAID if spec is None else spec)
