@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 FORMAT = "polytta-state-2"
 OLDER_FORMAT = "polytta-state-1"
 _CLASSES = "classes"
-_NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep", "guard_")
+_GUARD = "guard_"
+_NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep", _GUARD)
 """Tensors that older states of this format do not have."""
 
 
@@ -133,13 +134,20 @@ def load_named_state(session: Session, tensors: Mapping[str, Any]) -> None:
     """Makes a session go on from tensors by name, after checking that all of them fit."""
     known = None if session.findings is None else session.findings.num_classes
     expected = session.expected_state(check_classes(tensors, known))
-    # What newer versions know of particles begins anew.
+    # What newer versions know of particles begins anew, and what another guard knew.
     newer = {name: value for name, value in named_state(expected).items() if name.startswith(_NEWER)}
+    if _shapes(tensors) != _shapes(newer):
+        tensors = {name: value for name, value in tensors.items() if not name.startswith(_GUARD)}
     tensors = {**newer, **tensors}
     check_fits(tensors, named_state(expected))
     with torch.inference_mode(False):
         own = {name: tensors[name].detach().to(buffer.device, copy=True) for name, buffer in expected.named().items()}
         session.resume(expected.with_named(own))
+
+
+def _shapes(tensors: Mapping[str, Any]) -> dict[str, object]:
+    """Of what a guard knows."""
+    return {name: getattr(value, "shape", None) for name, value in tensors.items() if name.startswith(_GUARD)}
 
 
 def resume(adapted: "Adapted", stored: Stored, *, keep_rates: bool) -> None:

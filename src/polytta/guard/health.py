@@ -134,8 +134,9 @@ def examined(
     drift = _distance(theta, source) / most
     broken = (logits == 0).all(dim=-1).sum(dim=1)
     collapsed = learners & ~resting & _beyond(policy, memory, drift, broken / logits.shape[1], 1.0)
-    warned = shortened | resting | (broken > 0) | _beyond(policy, memory, drift, broken / logits.shape[1], 0.5)
-    verdict = COLLAPSED * collapsed + WARN * (learners & warned & ~collapsed)
+    warned = shortened | resting | (learners & _beyond(policy, memory, drift, broken / logits.shape[1], 0.5))
+    # Whoever learns nothing has no way back, but is not to stay silent about it.
+    verdict = COLLAPSED * collapsed + WARN * ((warned | (broken > 0)) & ~collapsed)
 
     # Go back.
     due = torch.zeros_like(collapsed)
