@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from polytta.cli.attack import AttackCommand
 from polytta.cli.bench import Bench, from_file
 from polytta.cli.compare import Compare
 from polytta.cli.corrupt import Corrupt
@@ -25,6 +26,7 @@ Command = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Study, tyro.conf.subcommand("study")]
+    | Annotated[AttackCommand, tyro.conf.subcommand("attack")]
     | Annotated[Perf, tyro.conf.subcommand("perf")]
     | Annotated[Corrupt, tyro.conf.subcommand("corrupt")]
     | Annotated[Data, tyro.conf.subcommand("data")]
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # The settings of a file are defaults of the flags: so every flag that is given wins over it.
         default = from_file(given[1:]) if given[:1] == ["bench"] else None
-        command: Demo | Bench | Compare | Report | Reproduce | Study | Perf | Corrupt | Data = tyro.cli(
+        command: Demo | Bench | Compare | Report | Reproduce | Study | AttackCommand | Perf | Corrupt | Data = tyro.cli(
             Command,
             prog="polytta",
             description="Multi-hypothesis test-time adaptation of image classifiers.",

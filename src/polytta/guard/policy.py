@@ -75,7 +75,7 @@ class Default(Guard):
     window: int = 128
     patience: int = 32
     rest: int = 32
-    slowdown: float = 0.25
+    slowdown: float = 0.1
     rollback: bool = True
     snapshot_every: int = 64
     snapshots: int = 2
