@@ -49,7 +49,9 @@ def settings_of(method: str, rate: float) -> dict[str, object]:
     return {"method": method, "particles": 1, "lr": rate * REFERENCE_RATE}
 
 
-def batches(stream: str, x: Tensor, corrupted: dict[str, Tensor], labels: Tensor, steps: int, size: int) -> Iterator[Tensor]:
+def batches(
+    stream: str, x: Tensor, corrupted: dict[str, Tensor], labels: Tensor, steps: int, size: int
+) -> Iterator[Tensor]:
     images = corrupted.get(stream, x)
     unused = Attacker(torch.nn.Identity(), 0.0, 1, by_batch=False)
     material = Material(images, labels, size, steps, 0.5, unused)
@@ -99,13 +101,23 @@ def main() -> None:
     still = accuracy(polytta.adapt(source.module, "source", particles=1, statistics="source"), *judged)
     rows = [Row(s, m, r, still) for s in options.streams for m in options.methods for r in options.rates]
     line = "{:11} {:12} {:>5} | {:>10} {:>10} {:>7} {:>9} | {:>5} {:>5} {:>9}"
-    print(line.format("stream", "method", "rate", "undefended", "guarded", "lowest", "source", "onset", "alarm", "collapses"))
+    print(
+        line.format(
+            "stream", "method", "rate", "undefended", "guarded", "lowest", "source", "onset", "alarm", "collapses"
+        )
+    )
     with tqdm(total=len(rows) * options.steps, unit="step") as bar:
         for row in rows:
             given = batches(row.stream, x[:first], corrupted, labels[:first], options.steps, options.batch_size)
             run(row, source.module, given, judged, bar)
             cells = (row.undefended, row.guarded, row.worst_guarded, row.source)
-            shown = (f"x{row.rate:g}", *(f"{one:.1f}" for one in cells), row.onset or "-", row.alarm or "-", row.collapses)
+            shown = (
+                f"x{row.rate:g}",
+                *(f"{one:.1f}" for one in cells),
+                row.onset or "-",
+                row.alarm or "-",
+                row.collapses,
+            )
             tqdm.write(line.format(row.stream, row.method, *map(str, shown)))
             if options.out is not None:
                 options.out.write_text(json.dumps([vars(one) for one in rows[: rows.index(row) + 1]], indent=1))

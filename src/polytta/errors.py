@@ -25,5 +25,9 @@ class DataError(PolyttaError, FileNotFoundError):
     """A dataset or weights file is missing or incomplete; the message names the path and what belongs there."""
 
 
+class DiskError(PolyttaError, OSError):
+    """A file cannot be written: the disk is full, the place read-only, or no file; what was there is there still."""
+
+
 class PolyttaWarning(UserWarning):
     """Root of all warnings issued by this package."""

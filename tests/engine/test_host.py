@@ -8,7 +8,9 @@ import polytta
 from polytta.checks.networks import small_model, small_stream
 
 
-@pytest.mark.parametrize("settings", [{}, {"method": "deyo"}, {"guard": {"name": "strict", "reset_every": 2, "clip": 1.0}}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"method": "deyo"}, {"guard": {"name": "strict", "reset_every": 2, "clip": 1.0}}]
+)
 @pytest.mark.parametrize("kind", ["batch", "group", "layer"])
 def test_a_step_of_the_default_stays_on_the_device(kind: str, settings: dict[str, object]) -> None:
     adapted = polytta.adapt(small_model(kind), engine="static", exclude=None, **{"guard": "default", **settings})

@@ -1,4 +1,4 @@
-"""The guard: healthy streams as they were, collapse undone, everything written down, in every engine and after a resume."""
+"""The guard: healthy streams as they were, collapse undone and written down, in every engine and after a resume."""
 
 import json
 import logging
@@ -35,7 +35,9 @@ def drift(adapted: polytta.Adapted) -> Tensor:
     return (adapted.theta - adapted.source).norm(dim=1) / adapted.source.norm()
 
 
-@pytest.mark.parametrize("settings", [{"method": "tent", "particles": 1}, {"method": "deyo", "particles": 2}, {"size": "small"}])
+@pytest.mark.parametrize(
+    "settings", [{"method": "tent", "particles": 1}, {"method": "deyo", "particles": 2}, {"size": "small"}]
+)
 def test_healthy_streams_are_answered_as_without_a_guard(
     settings: dict[str, object], residual: SourceModel, photographs: tuple[Tensor, Tensor]
 ) -> None:
@@ -177,12 +179,16 @@ def test_the_last_good_snapshot_is_gone_back_to_once() -> None:
 
 
 def test_everybody_starts_over_on_time() -> None:
-    adapted = polytta.adapt(small_model("group"), "tent", lr=1e-3, exclude=None, guard={"name": "default", "reset_every": 3})
+    adapted = polytta.adapt(
+        small_model("group"), "tent", lr=1e-3, exclude=None, guard={"name": "default", "reset_every": 3}
+    )
     for number, x in enumerate(small_stream(6, 6), start=1):
         adapted(x)
         assert bool((drift(adapted) == 0).all()) == (number % 3 == 0)
     assert adapted.totals.actions["reset on time"] == (2, 2, 2)
-    assert torch.equal(adapted.learning_rates, polytta.adapt(small_model("group"), "tent", lr=1e-3, exclude=None).learning_rates)
+    assert torch.equal(
+        adapted.learning_rates, polytta.adapt(small_model("group"), "tent", lr=1e-3, exclude=None).learning_rates
+    )
 
 
 def test_gradients_are_clipped() -> None:

@@ -1,4 +1,4 @@
-"""The guard inside a step: looks at the particles after it, and lets those who went back start anew with all they have."""
+"""The guard inside a step: looks at the particles after it; those who went back start anew with all they have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -63,9 +63,7 @@ class Guarding:
             found,
         )
 
-    def _taken(
-        self, rows: Tensor, values: Mapping[str, Tensor], fresh: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
+    def _taken(self, rows: Tensor, values: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Named tensors, the rows (R,) marked as they were before the first batch."""
         taken = {}
         for name, value in values.items():

@@ -20,7 +20,7 @@ from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
 from polytta.guard import begin as begin_guard
 from polytta.methods.text_targets import require_text
-from polytta.network.copies import require_finite, share_structure
+from polytta.network.copies import require_finite, share_structure, version
 from polytta.network.layout import Layout
 from polytta.optim import PopulationOptimizer, pace
 from polytta.particles import Engine, FoldedEngine, choose_engine
@@ -58,6 +58,7 @@ class Session:
         self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
         self.findings: Findings | None = None
         self._locate_parameters()
+        choose_engine(config.settings.engine, self.source.device)
         with torch.inference_mode(False):
             self.begin(config.settings.num_classes or 0)
 
@@ -68,6 +69,8 @@ class Session:
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
         self.anchors = self._rows(self.config.anchors), self._rows(self.config.twins)
+        self._weights = tuple(self.network.parameters())
+        self._version = version(self._weights)
         self._engines: dict[frozenset[int], Engine] = {}
         self._steps: dict[tuple[frozenset[int], frozenset[int]], tuple[Step, Recorded | None]] = {}
         self.watch = Watch(self.config, self.network, self.source, self.anchors[1])
@@ -90,7 +93,7 @@ class Session:
     def _restart_records(self) -> None:
         config = self.config
         self.steps = int(self.state.step)
-        audit = self.ledger.events.audit if hasattr(self, "ledger") else None
+        audit = self.ledger.events.audit if hasattr(self, "ledger") else None  # type: ignore[has-type]
         self.ledger = Ledger(config.filters, config.rows, config.populations, config.diversity)
         self.ledger.events.audit = audit
         self.watch.resume(self.state)
@@ -245,6 +248,11 @@ class Session:
 
     def _admitted(self, x: object) -> Tensor:
         """The batch, its populations one after the other."""
+        if version(self._weights) != self._version:
+            raise ModelError(
+                "model: got weights that were changed since adapt, by training or loading; allowed are those it was "
+                "given, or a new polytta.adapt(model)."
+            )
         reference = next(self.network.parameters())
         return admit(x, reference.dtype, reference.device, self.populations if self._grouped else None)
 
@@ -254,9 +262,10 @@ class Session:
 
     def _finish(self, batch: Screened, result: StepResult | None) -> Tensor:
         """Takes over the new state, writes the step down, and answers."""
+        # First of all: the source model may refuse what is left of the batch.
+        answer = self._answer(batch, result)
         self.state = replace(self.state, step=self.state.step + 1) if result is None else result.state
         self.steps += 1
-        answer = self._answer(batch, result)
         # A replayed step writes the next one over its parameters.
         theta = self.state.theta.clone() if self._recorded is not None else self.state.theta
         samples = batch.x.shape[0] // self.populations

@@ -66,8 +66,8 @@ class Default(Guard):
             class, which those of the batch would hide (``polytta.network.one_sided``).
     """
 
-    drift: float = 0.02
-    longest_step: float = 0.005
+    drift: float = 0.012
+    longest_step: float = 0.004
     clip: float | None = None
     balance: float = 0.15
     turned: float = 0.35
@@ -112,7 +112,7 @@ class Default(Guard):
 class Strict(Default):
     """Alarms earlier, and always goes back to the source."""
 
-    drift: float = 0.008
+    drift: float = 0.006
     longest_step: float = 0.002
     balance: float = 0.08
     turned: float = 0.2

@@ -22,6 +22,8 @@ Labels: TypeAlias = NDArray[np.int32]
 Sample: TypeAlias = tuple[Image, int, int | None]
 Origin: TypeAlias = Literal["official", "generated"]
 
+MOST_CLASSES = 1_000_000
+"""A label is the number of a class, and every class has a name: a crafted one must not make billions."""
 GENERATED_MARKER = "polytta-generated.json"
 
 

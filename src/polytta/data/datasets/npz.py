@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from polytta.data.datasets.base import ArrayImages, origin_of, require, require_count
+from polytta.data.datasets.base import MOST_CLASSES, ArrayImages, origin_of, require, require_count
 from polytta.errors import DataError
 
 LOCAL_HEADER = 30
@@ -30,6 +30,8 @@ def npz_images(file: str | os.PathLike[str], classes: tuple[str, ...] | None = N
         raise DataError(f"{path}: got x as {images.dtype} {images.shape}; allowed is uint8 (N, H, W, 3).")
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or (len(labels) and labels.min() < 0):
         raise DataError(f"{path}: got y as {labels.dtype} {labels.shape}; allowed are N labels from 0.")
+    if len(labels) and labels.max() >= MOST_CLASSES:
+        raise DataError(f"{path}: got label {labels.max()}; allowed are labels below {MOST_CLASSES:,}.")
     require_count(path, len(labels), len(images), "labels in y")
     names = classes if classes is not None else tuple(map(str, range(int(labels.max(initial=-1)) + 1)))
     return ArrayImages(f"npz/{path.stem}", names, origin_of(path.parent), images, np.array(labels, np.int32))

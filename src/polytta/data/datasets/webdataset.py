@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from polytta.data.datasets.base import Labels, Origin, Sample, origin_of, require
+from polytta.data.datasets.base import MOST_CLASSES, Labels, Origin, Sample, origin_of, require
 from polytta.data.datasets.decode import SUFFIXES, decode_image
 from polytta.data.datasets.pathindex import PathIndex
 from polytta.errors import DataError
@@ -118,8 +118,10 @@ def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> int:
         label = int(json.loads(text)["label"] if member.name.endswith(".json") else text)
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: got {member.name} without a label; allowed is one whole number.") from error
-    if label < 0:
-        raise DataError(f"{path}: got {member.name} with label {label}; allowed are labels from 0.")
+    if not 0 <= label < MOST_CLASSES:
+        raise DataError(
+            f"{path}: got {member.name} with label {label}; allowed are labels from 0, below {MOST_CLASSES:,}."
+        )
     return label
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-import torch
 from torch import Tensor
 from tqdm import tqdm
 
@@ -91,9 +90,7 @@ def attacked(
     seen, later = slice(0, len(x) - judged_on), slice(len(x) - judged_on, len(x))
     by_batch = any(is_batch_norm(module) for module in source.module.modules())
     attacker = Attacker(source.module, attack.rate, attack.rounds, by_batch=by_batch)
-    material = Material(
-        x[seen], labels[seen], attack.batch_size, attack.steps, attack.fraction, attacker, attack.seed
-    )
+    material = Material(x[seen], labels[seen], attack.batch_size, attack.steps, attack.fraction, attacker, attack.seed)
     adapters = [polytta.adapt(source.module, **attack.settings, guard=guard) for guard in attack.guards]
     reference = polytta.adapt(source.module, "source", particles=1, statistics="source", guard="off")
     sums, alarms = [_Right() for _ in (*adapters, reference)], [None] * len(adapters)  # type: list[_Right], list[int | None]

@@ -87,7 +87,13 @@ class Cell:
 
     def to_settings(self, **decided: Any) -> Settings:
         """All options of ``polytta.adapt``, with those that the run decides."""
-        given = {"guard": OPTIONS["guard"], **self.settings, "seed": self.seed, "batch_size": self.batch_size, **decided}
+        given = {
+            "guard": OPTIONS["guard"],
+            **self.settings,
+            "seed": self.seed,
+            "batch_size": self.batch_size,
+            **decided,
+        }
         return Settings.of(given, f"variant {self.variant!r}")
 
     def to_dict(self) -> dict[str, Any]:

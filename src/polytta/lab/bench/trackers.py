@@ -4,6 +4,7 @@ Trackers are told what happened; they decide nothing, and records do not depend 
 """
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -74,7 +75,7 @@ class TensorBoard(Tracker):
 
     def finished(self, record: Record) -> None:
         """Writes the cell's run."""
-        with self._writer(str(self._folder / f"{record.cell.words.replace(' ', '-')}-{record.key[:8]}")) as writer:
+        with self._writer(str(self._folder / f"{as_name(record.cell.words)}-{record.key[:8]}")) as writer:
             for name, position, value in _points(record):
                 writer.add_scalar(f"stream/{name}", value, position)
             for name, value in _scores(record).items():
@@ -99,6 +100,11 @@ class MLflow(Tracker):
 
 
 TRACKERS: dict[str, type[TensorBoard] | type[MLflow]] = {"tensorboard": TensorBoard, "mlflow": MLflow}
+
+
+def as_name(words: str) -> str:
+    """Words as the name of one folder: a row may be called anything, and must not lead elsewhere."""
+    return re.sub(r"[^\w.+=,-]", "-", words).lstrip(".")[:150]
 
 
 def open_trackers(names: Sequence[str], folder: Path) -> list[Tracker]:
