@@ -72,6 +72,18 @@ def test_a_batch_that_the_model_cannot_take_is_no_step() -> None:
     assert int(adapted.step) == adapted.totals.steps == 1
 
 
+@pytest.mark.parametrize("settings", [{"method": "tent"}, {}])
+def test_predictions_on_broken_images_are_what_learning_answers(settings: dict[str, object]) -> None:
+    adapted = polytta.adapt(small_model("group"), exclude=None, **settings)
+    stream = small_stream(3, 5)
+    adapted(stream[0])
+    stream[1][2, 0, 0, 0] = torch.nan
+    for x in (stream[1], torch.full_like(stream[2], torch.inf)):
+        predicted = adapted.predict(x)
+        assert bool(predicted.isfinite().all())
+        assert torch.equal(predicted, adapted(x))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_batch_norm_goes_by_stored_statistics(dtype: torch.dtype) -> None:
     adapted = polytta.adapt(small_model("batch").to(dtype), "tent", exclude=None, statistics="source")

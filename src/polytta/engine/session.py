@@ -186,15 +186,20 @@ class Session:
         with self._undisturbed():
             state = self.state
             if self.config.episodic:
-                return self._answer(*self._rehearse(x, state))
+                batch, result = self._rehearse(x, state)
+                return self._answer(batch, None if result is None else result.answer)
             logits = self._particle_logits(x, state)
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
-                images = self._by_population(self._admitted(x))
+                batch = screen(self._admitted(x), self._grouped)
+                if not batch.good.shape[0]:
+                    return self._answer(batch, None)
+                images = self._by_population(batch.good)
+                logits = logits if batch.usable is None else logits[:, :, batch.usable]
                 # Weighed as the step itself would, which has the evidence of nothing before the first batch.
                 begun = state if self.findings is None else self._begun(state, self.findings, images.shape[1])[0]
                 known = evidence.with_anchors(begun.evidence, *self.anchors)
                 answer = self.config.aggregate.combine(logits, known, detail_of(images, self.config.aggregate))
-            return answer[0] if not self._grouped else answer
+                return self._answer(batch, answer)
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
@@ -263,7 +268,7 @@ class Session:
     def _finish(self, batch: Screened, result: StepResult | None) -> Tensor:
         """Takes over the new state, writes the step down, and answers."""
         # First of all: the source model may refuse what is left of the batch.
-        answer = self._answer(batch, result)
+        answer = self._answer(batch, None if result is None else result.answer)
         self.state = replace(self.state, step=self.state.step + 1) if result is None else result.state
         self.steps += 1
         # A replayed step writes the next one over its parameters.
@@ -279,16 +284,16 @@ class Session:
             self._identical.look(self.steps, self._by_population(self.state.theta), self.source, taken)
         return answer
 
-    def _answer(self, batch: Screened, result: StepResult | None) -> Tensor:
+    def _answer(self, batch: Screened, told: Tensor | None) -> Tensor:
         """(B, C) log-probabilities: the population's for usable images, the source model's for the others."""
         if batch.usable is None:
-            assert result is not None
-            return result.answer[0] if not self._grouped else result.answer
+            assert told is not None
+            return told[0] if not self._grouped else told
         own = self.source_logits(batch.x[~batch.usable]).log_softmax(dim=-1)
         answer = own.new_empty(batch.x.shape[0], own.shape[1])
         answer[~batch.usable] = own
-        if result is not None:
-            answer[batch.usable] = result.answer[0].to(own.dtype)
+        if told is not None:
+            answer[batch.usable] = told[0].to(own.dtype)
         return answer
 
     # ------------------------------------------------------------------ getting ready

@@ -52,20 +52,31 @@ class Attacker:
             together: whether all are in one batch, or benign ones come after it.
         """
         low, high = float(benign.amin()), float(benign.amax())
-        crafted, step = own.clone(), (high - low) / max(1, self._rounds)
+        crafted = best = own.clamp(low, high)
+        most = float("-inf")
+        for round_ in range(self._rounds + 1):
+            harm, uphill = self._harm(crafted, benign, labels, together=together)
+            if harm > most:
+                best, most = crafted, harm
+            # Large steps first, since images may be anything, then smaller ones.
+            step = (high - low) / 2 ** (2 + round_)
+            crafted = best if harm < most else crafted
+            crafted = (crafted + step * uphill.sign()).clamp(low, high)
+        return best
+
+    def _harm(self, own: Tensor, benign: Tensor, labels: Tensor, *, together: bool) -> tuple[float, Tensor]:
+        """The benign images' loss after the step, and its slope by the attacker's images."""
         theta = [self._network.get_parameter(name).detach().clone().requires_grad_() for name in self._names]
         with torch.enable_grad():
-            for _ in range(self._rounds):
-                crafted = crafted.detach().requires_grad_()
-                batch = torch.cat([benign, crafted]) if together else crafted
-                taught = entropy(self._answers(theta, batch)).mean()
-                slopes = torch.autograd.grad(taught, theta, create_graph=True)
-                moved = [value - self._rate * slope for value, slope in zip(theta, slopes, strict=True)]
-                answers = self._answers(moved, batch if together else benign)[: len(benign)]
-                harm = nn.functional.cross_entropy(answers, labels)
-                uphill = torch.autograd.grad(harm, crafted)[0]
-                crafted = (crafted + step * uphill.sign()).clamp(low, high)
-        return crafted.detach()
+            crafted = own.detach().requires_grad_()
+            batch = torch.cat([benign, crafted]) if together else crafted
+            taught = entropy(self._answers(theta, batch)).mean()
+            slopes = torch.autograd.grad(taught, theta, create_graph=True)
+            moved = [value - self._rate * slope for value, slope in zip(theta, slopes, strict=True)]
+            answers = self._answers(moved, batch if together else benign)[: len(benign)]
+            harm = nn.functional.cross_entropy(answers, labels)
+            uphill = torch.autograd.grad(harm, crafted)[0]
+        return float(harm.detach()), uphill.detach()
 
     def _answers(self, theta: Sequence[Tensor], x: Tensor) -> Tensor:
         answers: Tensor = functional_call(self._network, dict(zip(self._names, theta, strict=True)), (x,))
