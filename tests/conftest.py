@@ -24,3 +24,10 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _unguarded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mechanics are tested on untrained networks at rates that no guard lets pass; whoever tests the guard names it."""
+    if "tests/guard" not in str(request.path):
+        monkeypatch.setattr("polytta.guard.policy.UNLESS_SAID", "off")

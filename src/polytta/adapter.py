@@ -20,6 +20,7 @@ from polytta.network.layout import Layout
 from polytta.particles import FoldedEngine
 from polytta.report import Hypothesis, StepReport, Totals, Uncertainty
 from polytta.settings import Config, Settings
+from polytta.system.files import as_path
 
 OnStep = Callable[[StepReport], object]
 _SOURCE = "source_fingerprint"
@@ -151,6 +152,10 @@ class Adapted(nn.Module):
         """Sums over all steps since the start or the last reset."""
         return self._session.ledger.totals
 
+    def audit(self, path: str | Path | None) -> None:
+        """Appends every event of the guard from now on to a file, one JSON object a line; None writes to none."""
+        self._session.ledger.events.write_to(None if path is None else as_path("path", path))
+
     # ------------------------------------------------------------------ what there is
 
     @property
@@ -260,7 +265,7 @@ class Adapted(nn.Module):
 
     def save(self, path: str | Path) -> None:
         """Writes the adaptation state to one safetensors file, atomically."""
-        persist.save(self, Path(path))
+        persist.save(self, as_path("path", path))
 
     # ------------------------------------------------------------------ as a module
 
@@ -315,8 +320,8 @@ class Adapted(nn.Module):
 
     def _source_fingerprint(self) -> Tensor:
         if self._fingerprint is None:
-            digest = bytes.fromhex(persist.fingerprint(self.source_network))
-            self._fingerprint = torch.tensor(list(digest), dtype=torch.uint8)
+            told = persist.fingerprint(self.source_network).encode()
+            self._fingerprint = torch.tensor(list(told), dtype=torch.uint8)
         return self._fingerprint
 
     def _say_where(self) -> None:

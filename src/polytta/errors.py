@@ -29,5 +29,9 @@ class Stopped(KeyboardInterrupt):
     """Ctrl-C where something was kept; the message says what, and how to go on."""
 
 
+class DiskError(PolyttaError, OSError):
+    """A file cannot be written: the disk is full, the place read-only, or no file; what was there is there still."""
+
+
 class PolyttaWarning(UserWarning):
     """Root of all warnings issued by this package."""

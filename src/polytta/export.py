@@ -99,7 +99,7 @@ def require_lasting(adapted: "Adapted", what: str) -> None:
 
 
 def freeze(adapted: "Adapted", which: Which) -> nn.Module:
-    """A plain module that never changes, from images to log-probabilities. Frozen weights are shared, not copied.
+    """A plain module that never changes, from images to log-probabilities, with weights of its own.
 
     Args:
         adapted: the adapter; it is left as it is.
@@ -109,8 +109,10 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
     """
     require_one_population(adapted, "freeze")
     require_lasting(adapted, "freeze")
+    if isinstance(which, bool):
+        raise ConfigError(f"which: got {which!r}; allowed are 'merged', 'best', 'ensemble' or a number.")
     if which == "ensemble":
-        return FrozenEnsemble(adapted, adapted.folded_engine()).eval()
+        return _on_its_own(FrozenEnsemble(adapted, adapted.folded_engine()).eval())
     number = 0
     if which == "merged":
         lens = _common_lens(adapted)
@@ -127,7 +129,14 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
         for name, value in adapted.layout.named(vector).items():
             layer, _, kind = name.rpartition(".")
             setattr(network.get_submodule(layer), kind, nn.Parameter(value.clone(), requires_grad=False))
-    return FrozenParticle(lens, network).eval()
+    return FrozenParticle(lens, _on_its_own(network)).eval()
+
+
+def _on_its_own(network: nn.Module) -> nn.Module:
+    """Whoever trains the source model later changes nothing here."""
+    for parameter in network.parameters():
+        parameter.data = parameter.data.clone()
+    return network
 
 
 def _common_lens(adapted: "Adapted") -> View:

@@ -18,11 +18,12 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from polytta.engine import PopulationState, Session
-from polytta.errors import StateError
+from polytta.errors import PolyttaError, StateError
 from polytta.report import Totals
 from polytta.settings import Settings
 from polytta.settings.older import settings_of_format_1
 from polytta.settings.plain import from_plain, to_plain
+from polytta.settings.resolve import MOST_CLASSES
 from polytta.system.files import write_whole
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ if TYPE_CHECKING:
 FORMAT = "polytta-state-2"
 OLDER_FORMAT = "polytta-state-1"
 _CLASSES = "classes"
-_NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep")
+_GUARD = "guard_"
+_MOST_STEPS = 2**53
+_WHOLE = "whole:"
+_SPREAD = 0x9E3779B97F4A7C1
+_AT_ONCE = 2**22
+_NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep", _GUARD)
 """Tensors that older states of this format do not have."""
 
 
@@ -88,14 +94,16 @@ def read(path: Path) -> Stored:
         raise StateError(
             f"path: got {str(path)!r}, which is damaged: its contents do not match its digest; allowed is a whole one."
         )
-    header = json.loads(metadata["header"])
     try:
+        header = json.loads(metadata["header"])
         if metadata["format"] == OLDER_FORMAT:
             settings, origin = settings_of_format_1(header["config"]), header["config"]["lr_origin"]
         else:
             settings, origin = from_plain(header["settings"]), header["lr_origin"]
-        return Stored(tensors, settings, origin, header["source"], Totals.from_plain(header["totals"]))
-    except (KeyError, TypeError) as error:
+        return Stored(tensors, settings, str(origin), str(header["source"]), Totals.from_plain(header["totals"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, PolyttaError):
+            raise
         raise StateError(
             f"path: got {str(path)!r}, whose settings are incomplete ({error}); allowed are all."
         ) from error
@@ -132,15 +140,24 @@ def named_state(state: PopulationState) -> dict[str, Tensor]:
 
 def load_named_state(session: Session, tensors: Mapping[str, Any]) -> None:
     """Makes a session go on from tensors by name, after checking that all of them fit."""
+    if not isinstance(tensors, Mapping):
+        raise StateError(f"state_dict: got {type(tensors).__name__}; allowed is what state_dict() returned.")
     known = None if session.findings is None else session.findings.num_classes
     expected = session.expected_state(check_classes(tensors, known))
-    # What newer versions know of particles begins anew.
+    # What newer versions know of particles begins anew, and what another guard knew.
     newer = {name: value for name, value in named_state(expected).items() if name.startswith(_NEWER)}
+    if _shapes(tensors) != _shapes(newer):
+        tensors = {name: value for name, value in tensors.items() if not name.startswith(_GUARD)}
     tensors = {**newer, **tensors}
     check_fits(tensors, named_state(expected))
     with torch.inference_mode(False):
         own = {name: tensors[name].detach().to(buffer.device, copy=True) for name, buffer in expected.named().items()}
         session.resume(expected.with_named(own))
+
+
+def _shapes(tensors: Mapping[str, Any]) -> dict[str, object]:
+    """Of what a guard knows."""
+    return {name: getattr(value, "shape", None) for name, value in tensors.items() if name.startswith(_GUARD)}
 
 
 def resume(adapted: "Adapted", stored: Stored, *, keep_rates: bool) -> None:
@@ -161,7 +178,8 @@ def check_fits(tensors: Mapping[str, Any], expected: Mapping[str, Tensor]) -> No
         raise StateError(f"state_dict: got {wrong[0]!r} missing or unknown; allowed are exactly {sorted(expected)}.")
     for name, buffer in expected.items():
         got = tensors[name]
-        if not isinstance(got, Tensor) or not _fits(got.shape, buffer.shape) or got.dtype != buffer.dtype:
+        dense = isinstance(got, Tensor) and got.layout is torch.strided and not got.is_nested
+        if not dense or not _fits(got.shape, buffer.shape) or got.dtype != buffer.dtype:
             shape = (tuple(got.shape), got.dtype) if isinstance(got, Tensor) else type(got).__name__
             raise StateError(f"state_dict: got {shape} for {name!r}; allowed is {(tuple(buffer.shape), buffer.dtype)}.")
         _check_values(name, got)
@@ -170,8 +188,10 @@ def check_fits(tensors: Mapping[str, Any], expected: Mapping[str, Tensor]) -> No
 def _check_values(name: str, got: Tensor) -> None:
     """Refuses numbers that no step leaves behind."""
     if not got.is_floating_point():
-        wrong = name == "step" and bool((got < 0).any())
-        allowed = "numbers >= 0"
+        # Counts of steps and images; noise and schedules go by them.
+        counting = name == "step" or name.startswith((_GUARD, "optimizer_count"))
+        wrong = counting and bool(((got < 0) | (got > _MOST_STEPS)).any())
+        allowed = f"numbers from 0 to {_MOST_STEPS}"
     elif name == "learning_rates":
         # Unknown ones are NaN, all of them.
         wrong = not bool(got.isnan().all()) and not bool((got.isfinite() & (got >= 0)).all())
@@ -182,6 +202,8 @@ def _check_values(name: str, got: Tensor) -> None:
     else:
         wrong, allowed = not bool(got.isfinite().all()), "finite numbers"
         counts = ("images", "idle", "asleep", "fine_images", "turn_images", "mean_probs", "fine_probs", "batches")
+        if not wrong and name.startswith(_GUARD) and name != "guard_snapshots":
+            wrong, allowed = bool((got < 0).any()), "numbers >= 0"
         if not wrong and name.startswith("evidence_") and name.removeprefix("evidence_").endswith(counts):
             wrong, allowed = bool((got < 0).any()), "numbers >= 0"
     if wrong:
@@ -196,7 +218,7 @@ def _fits(got: Sequence[int], expected: Sequence[int]) -> bool:
 def check_classes(tensors: Mapping[str, Any], known: int | None) -> int:
     """Number of classes of a state, 0 before the first batch; refuses one of another number than is known."""
     classes = tensors.get(_CLASSES)
-    if not isinstance(classes, Tensor):
+    if not isinstance(classes, Tensor) or classes.numel() != 1 or not 0 <= int(classes) <= MOST_CLASSES:
         raise StateError("state_dict: got no complete adaptation state; allowed is what state_dict() returned.")
     if int(classes) and known is not None and int(classes) != known:
         raise StateError(f"state_dict: got one of {int(classes)} classes; allowed are {known}, as the model has.")
@@ -205,14 +227,40 @@ def check_classes(tensors: Mapping[str, Any], known: int | None) -> int:
 
 def check_source(adapted: "Adapted", stored: Stored, path: Path) -> None:
     """Refuses particles that belong to another network."""
-    if stored.source != fingerprint(adapted.source_network):
+    newer = stored.source.startswith(_WHOLE)
+    if stored.source != (fingerprint if newer else _sampled_fingerprint)(adapted.source_network):
         raise StateError(
             f"model: got one with other weights than the state in {str(path)!r} belongs to; allowed is the same one."
         )
 
 
 def fingerprint(network: nn.Module) -> str:
-    """Names, shapes and up to a thousand spread-out values of every tensor: fast on large models, and hard to meet."""
+    """Every value of every tensor, and what the layers are: their classes, and settings such as eps."""
+    digest = hashlib.sha256()
+    for name, module in network.named_modules():
+        kind, eps = type(module), getattr(module, "eps", None)
+        digest.update(f"{name}:{kind.__module__}.{kind.__qualname__}:{eps}:{module.extra_repr()}\n".encode())
+    for name, value in network.state_dict().items():
+        digest.update(f"{name}:{value.dtype}:{tuple(value.shape)}:{_summed(value)}\n".encode())
+    return _WHOLE + digest.hexdigest()
+
+
+@torch.no_grad()
+def _summed(value: Tensor) -> tuple[int, int]:
+    """Two sums over all bits, one of them weighed by place: fast where the tensor is, and hard to meet by chance."""
+    flat = value.detach().reshape(-1).contiguous().view(torch.uint8)
+    flat = flat.view(torch.int32) if flat.numel() % 4 == 0 and flat.data_ptr() % 4 == 0 else flat
+    total, spread, first = 0, 0, 1
+    for part in flat.split(_AT_ONCE):
+        whole = part.to(torch.int64)
+        place = torch.arange(first, first + len(part), device=part.device)
+        total, first = (total + int(whole.sum())) % 2**64, first + len(part)
+        spread = (spread + int(((whole + 1) * (place * _SPREAD)).sum())) % 2**64
+    return total, spread
+
+
+def _sampled_fingerprint(network: nn.Module) -> str:
+    """That of older files: names, shapes and up to a thousand spread-out values of every tensor."""
     sampled = {}
     for name, value in network.state_dict().items():
         flat = value.detach().reshape(-1)

@@ -18,9 +18,9 @@ def adapter(**arguments: object) -> polytta.Adapted:
 def test_asking_first_builds_one_engine_and_tells_nothing() -> None:
     adapted, x = adapter(), small_stream(1, 4)[0]
     first = adapted.predict(x)
-    engine = adapted._session._engine
+    engine = adapted._session._engines[frozenset()]
     assert torch.equal(adapted.predict(x), first)
-    assert adapted._session._engine is engine
+    assert adapted._session._engines[frozenset()] is engine
     assert adapted.totals.steps == 0
     assert torch.equal(adapted(x), first)
 

@@ -11,6 +11,7 @@ from typing import Annotated, get_args
 import tyro
 
 from polytta import __version__
+from polytta.cli.attack import AttackCommand
 from polytta.cli.bench import Bench, from_file
 from polytta.cli.compare import Compare
 from polytta.cli.corrupt import Corrupt
@@ -30,6 +31,7 @@ Command = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Study, tyro.conf.subcommand("study")]
+    | Annotated[AttackCommand, tyro.conf.subcommand("attack")]
     | Annotated[Perf, tyro.conf.subcommand("perf")]
     | Annotated[Corrupt, tyro.conf.subcommand("corrupt")]
     | Annotated[Data, tyro.conf.subcommand("data")]
@@ -55,12 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = io.StringIO()
         try:
             with redirect_stderr(said):
-                command: Demo | Bench | Compare | Report | Reproduce | Study | Perf | Corrupt | Data = tyro.cli(
-                    Command,
-                    prog="polytta",
-                    description="Multi-hypothesis test-time adaptation of image classifiers (--version tells which).",
-                    args=given,
-                    default=default if default is not None else tyro.MISSING,
+                command: Demo | Bench | Compare | Report | Reproduce | Study | AttackCommand | Perf | Corrupt | Data = (
+                    tyro.cli(
+                        Command,
+                        prog="polytta",
+                        description="Multi-hypothesis test-time adaptation of image classifiers (or --version).",
+                        args=given,
+                        default=default if default is not None else tyro.MISSING,
+                    )
                 )
         except SystemExit as end:
             if end.code in (0, None):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from polytta.diversity import Diversifier
+from polytta.guard import Default
 from polytta.methods import Method
 from polytta.optim import PopulationOptimizer
 from polytta.roles.noise import keys
@@ -33,6 +34,7 @@ class Parts:
         noise_keys: (views, rows) keys of the random numbers.
         source: (P,) source parameters.
         network: the frozen source network.
+        clip: largest norm of a gradient; None for any.
         text: (rows, C, D) features of each particle's own template; None where answers are as the network gives them.
     """
 
@@ -51,6 +53,7 @@ class Parts:
     noise_keys: Tensor
     source: Tensor
     network: nn.Module
+    clip: float | None = None
     text: Tensor | None = None
 
     @classmethod
@@ -86,6 +89,7 @@ class Parts:
             noise_keys=keys([owners[row] for row in rows], len(config.views.transforms), source.device),
             source=source,
             network=network,
+            clip=config.guard.clip if isinstance(config.guard, Default) else None,
             text=text,
         )
 

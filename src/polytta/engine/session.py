@@ -11,17 +11,20 @@ from torch import Tensor, nn
 
 from polytta.aggregate import evidence
 from polytta.engine import standing
+from polytta.engine.guarding import Guarding
 from polytta.engine.intake import Intake, Make
 from polytta.engine.parts import Parts
 from polytta.engine.squad import Squad
 from polytta.engine.state import PopulationState
 from polytta.engine.step import Step, StepResult, detail_of
 from polytta.engine.stream_start import StreamStart
+from polytta.engine.watch import Watch
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
+from polytta.guard import begin as begin_guard
 from polytta.methods.text_targets import require_text
 from polytta.network.calling import Pick, call_plainly
-from polytta.network.copies import require_finite, share_structure
+from polytta.network.copies import require_finite, share_structure, version
 from polytta.network.layout import Layout
 from polytta.network.statistics import FEWEST_IMAGES, FewImages, Statistics
 from polytta.optim import PopulationOptimizer, pace
@@ -67,6 +70,7 @@ class Session:
         self.optimizer = PopulationOptimizer(config.optimizers * config.populations)
         self.findings: Findings | None = None
         self._locate_parameters()
+        choose_engine(config.settings.engine, self.source.device)
         with torch.inference_mode(False):
             self.begin(config.settings.num_classes or 0)
 
@@ -77,9 +81,12 @@ class Session:
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
         self.anchors = self._rows(self.config.anchors), self._rows(self.config.twins)
+        self._weights = tuple(self.network.parameters())
+        self._version = version(self._weights)
         self._engine: Engine | None = None
         self._engines: dict[tuple[Statistics, ...], Engine] = {}
         self._steps: dict[tuple[frozenset[int], Engine], tuple[Step, Recorded | None]] = {}
+        self.watch = Watch(self.config, self.network, self.source, self.anchors[1])
 
     # ------------------------------------------------------------------ the state
 
@@ -99,7 +106,10 @@ class Session:
     def _restart_records(self) -> None:
         config = self.config
         self.steps = int(self.state.step)
+        audit = self.ledger.events.audit if hasattr(self, "ledger") else None  # type: ignore[has-type]
         self.ledger = Ledger(config.filters, config.rows, config.populations, config.diversity)
+        self.ledger.events.audit = audit
+        self.watch.resume(self.state)
         self._identical = IdenticalParticles(config.particles)
         self._knows_stream = False
         self.asleep: frozenset[int] = frozenset()
@@ -123,7 +133,9 @@ class Session:
             for name, value in (method.init(start).items() if learns else ())
         }
         begun = evidence.begin(config.rows, num_classes, state.theta, by_fineness=config.aggregate.by_fineness)
-        return replace(state, method=memory, evidence=begun)
+        policy = self.watch.policy
+        guard = {} if policy is None else begin_guard(policy, state.theta, num_classes)
+        return replace(state, method=memory, evidence=begun, guard=guard)
 
     def expected_state(self, num_classes: int) -> PopulationState:
         """A state of the names and shapes that one of that many classes has; 0 is one before the first batch."""
@@ -152,29 +164,42 @@ class Session:
         with self.turn, torch.inference_mode(False), torch.enable_grad(), torch.cuda.device_of(self.source):
             admitted = self._admitted(x)
             self._wake_and_sleep()
-            self._engine = self._engines.get(self._statistics_for(admitted))
-            recorded = self._recorded
-            if recorded is not None and self._knows_stream:
-                result = recorded(self.state, self._by_population(admitted))
+            if self._recorded is not None and self._knows_stream:
+                result = self._replayed(self._by_population(admitted))
                 if result is not None:
                     return self._finish(Screened(admitted), result)
             batch = screen(admitted, self._grouped)
             images = batch.good
             if not images.shape[0]:
                 return self._finish(batch, None)
-            step = self._ready(images)
             grouped = self._by_population(images)
+            sides = self.watch.looked(grouped, self.steps)
+            step = self._ready(images, sides)
             begun, origin = self._begun(self.state, step.engine.findings, grouped.shape[1])
-            result = step(begun, grouped)
+            told = self.watch.source_answers(step, begun, grouped, self.steps)
+            result = self.watch.compared(step(begun, grouped), told)
             # Only now: a batch that was refused decides nothing.
             self._knows_stream, self.rates_origin = True, origin
-            return self._finish(batch, result)
+            return self._finish(batch, replace(result, state=self.watch.marked(result.state, sides)))
+
+    def _replayed(self, x: Tensor) -> StepResult | None:
+        """What a recorded step makes of batches (G, B, ...)."""
+        sides = self.watch.looked(x, self.steps)
+        step, recorded = self._step_of(self._engine_for(x.flatten(0, 1), sides))
+        assert recorded is not None
+        told = self.watch.source_answers(step, self.state, x, self.steps)
+        result = recorded(self.state, x)
+        if result is None:
+            return None
+        result = self.watch.compared(result, told)
+        return replace(result, state=self.watch.marked(result.state, sides))
 
     def predict(self, x: object) -> Tensor:
         """What ``learn`` would answer; no state changes. Learning may go on in another thread meanwhile."""
         if self.config.episodic:
             with self._undisturbed():
-                return self._answer(*self._rehearse(x, self.state))
+                batch, result = self._rehearse(x, self.state)
+                return self._answer(batch, None if result is None else result.answer)
         answer = self.predict_with_particles(x)[0]
         return answer if self._grouped else answer[0]
 
@@ -183,14 +208,23 @@ class Session:
         with self._undisturbed():
             state = self.state
             logits = self._particle_logits(x, state)
+            weights, told = (
+                logits.new_full((logits.shape[0], logits.shape[2], self.particles), 1 / self.particles),
+                None,
+            )
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
-                images = self._by_population(self._admitted(x))
-                # Weighed as the step itself would, which has the evidence of nothing before the first batch.
-                begun = state if self.findings is None else self._begun(state, self.findings, images.shape[1])[0]
-                known = evidence.with_anchors(begun.evidence, *self.anchors)
-                aggregate, detail = self.config.aggregate, detail_of(images, self.config.aggregate)
-                weights = aggregate.weights(known, detail, self.particles)
-                return aggregate.combine(logits, known, detail), logits, weights
+                batch = screen(self._admitted(x), self._grouped)
+                usable = slice(None) if batch.usable is None else batch.usable
+                if batch.good.shape[0]:
+                    images = self._by_population(batch.good)
+                    # Weighed as the step itself would, which has the evidence of nothing before the first batch.
+                    begun = state if self.findings is None else self._begun(state, self.findings, images.shape[1])[0]
+                    known = evidence.with_anchors(begun.evidence, *self.anchors)
+                    aggregate, detail = self.config.aggregate, detail_of(images, self.config.aggregate)
+                    told = aggregate.combine(logits[:, :, usable], known, detail)
+                    weights[:, usable] = aggregate.weights(known, detail, self.particles).to(weights.dtype)
+                answer = self._answer(batch, told)
+                return (answer if self._grouped else answer.unsqueeze(0)), logits, weights
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
@@ -199,7 +233,7 @@ class Session:
 
     def _undisturbed(self) -> AbstractContextManager[None]:
         """While inside, nobody writes over the state at hand: only recorded steps do, others make a new one."""
-        return self.turn if self._engine is not None and self._recorded is not None else nullcontext()
+        return self.turn if self._recorded is not None else nullcontext()
 
     def _particle_logits(self, x: object, state: PopulationState) -> Tensor:
         episode = self._rehearse(x, state) if self.config.episodic else None
@@ -210,7 +244,8 @@ class Session:
                 if episode is not None and episode[1] is not None:
                     logits = episode[1].logits
                 else:
-                    step, grouped = self._ready(images), self._by_population(images)
+                    grouped = self._by_population(images)
+                    step = self._ready(images, self.watch.looked(grouped, self.steps))
                     begun, _ = self._begun(state, step.engine.findings, grouped.shape[1])
                     logits = step.predict(begun, grouped)
                 logits = logits.unflatten(0, (self.populations, -1))
@@ -229,7 +264,8 @@ class Session:
             images = batch.good
             if not images.shape[0]:
                 return batch, None
-            step, grouped = self._ready(images), self._by_population(images)
+            grouped = self._by_population(images)
+            step = self._ready(images, self.watch.looked(grouped, self.steps))
             begun, _ = self._begun(state, step.engine.findings, grouped.shape[1])
             return batch, step(begun, grouped)
 
@@ -242,6 +278,11 @@ class Session:
 
     def _admitted(self, x: object) -> Tensor:
         """The batch, its populations one after the other."""
+        if version(self._weights) != self._version:
+            raise ModelError(
+                "model: got weights that were changed since adapt, by training or loading; allowed are those it was "
+                "given, or a new polytta.adapt(model)."
+            )
         reference = next(self.network.parameters())
         return admit(
             self._intake.images(x), reference.dtype, reference.device, self.populations if self._grouped else None
@@ -253,9 +294,10 @@ class Session:
 
     def _finish(self, batch: Screened, result: StepResult | None) -> Tensor:
         """Takes over the new state, writes the step down, and answers."""
+        # First of all: the source model may refuse what is left of the batch.
+        answer = self._answer(batch, None if result is None else result.answer)
         self.state = replace(self.state, step=self.state.step + 1) if result is None else result.state
         self.steps += 1
-        answer = self._answer(batch, result)
         # A replayed step writes the next one over its parameters.
         theta = self.state.theta.clone() if self._recorded is not None else self.state.theta
         samples = batch.x.shape[0] // self.populations
@@ -265,33 +307,41 @@ class Session:
         self.ledger.note(StepEntry(self.steps, samples, batch.rejected, numbers, logits, theta, self.source, measures))
         if not self._grouped:
             self.ledger.weights.note(self.steps, self._standing, on_gpu=theta.is_cuda)
-        if self.steps >= self._identical.due:
+        if self.steps >= self._identical.due and not self.ledger.totals.actions:
+            # Those that the guard held back may well meet.
             taken = self.ledger.totals.stepped
             self._identical.look(self.steps, self._by_population(self.state.theta), self.source, taken)
         return answer
 
-    def _answer(self, batch: Screened, result: StepResult | None) -> Tensor:
+    def _answer(self, batch: Screened, told: Tensor | None) -> Tensor:
         """(B, C) log-probabilities: the population's for usable images, the source model's for the others."""
         if batch.usable is None:
-            assert result is not None
-            return result.answer[0] if not self._grouped else result.answer
+            assert told is not None
+            return told[0] if not self._grouped else told
         own = self.source_logits(batch.x[~batch.usable]).log_softmax(dim=-1)
         answer = own.new_empty(batch.x.shape[0], own.shape[1])
         answer[~batch.usable] = own
-        if result is not None:
-            answer[batch.usable] = result.answer[0].to(own.dtype)
+        if told is not None:
+            answer[batch.usable] = told[0].to(own.dtype)
         return answer
 
     # ------------------------------------------------------------------ getting ready
 
-    def _ready(self, x: Tensor) -> Step:
+    def _ready(self, x: Tensor, sides: Sequence[int]) -> Step:
         """The step; its engine is made at the first batch, when the shapes are known."""
         with self.turn:
-            kinds = self._statistics_for(x)
-            if kinds not in self._engines:
-                self._engines[kinds] = self._made_engine(x, kinds)
-            self._engine = self._engines[kinds]
-            return self._step_of(self._engine)[0]
+            return self._step_of(self._engine_for(x, sides))[0]
+
+    def _engine_for(self, x: Tensor, sides: Sequence[int]) -> Engine:
+        """The engine for batches (G·B, ...), with stored statistics for populations whose batches are of one class."""
+        kinds = tuple(
+            "source" if sides[number // self.particles] else kind
+            for number, kind in enumerate(self._statistics_for(x) * self.populations)
+        )
+        if kinds not in self._engines:
+            self._engines[kinds] = self._made_engine(x, kinds)
+        self._engine = self._engines[kinds]
+        return self._engine
 
     def _statistics_for(self, x: Tensor) -> tuple[Statistics, ...]:
         """What BatchNorm layers use on a batch of that size, for each particle."""
@@ -301,16 +351,18 @@ class Session:
         self._few_images.said()
         return tuple("blend" if kind == "batch" else kind for kind in config.statistics)
 
-    def _made_engine(self, x: Tensor, statistics: Sequence[Statistics]) -> Engine:
+    def _made_engine(self, x: Tensor, kinds: Sequence[Statistics]) -> Engine:
         config = self.config
+        precision, at_once = config.settings.precision, config.settings.particles_at_once
+        if self._engines:
+            first = next(iter(self._engines.values()))
+            return type(first)(self.network, self.layout, first.findings, kinds, precision, at_once)
         self._require_differentiable_lenses(x)
         engine_class = choose_engine(config.settings.engine, self.source.device)
         findings = engine_class.examine(self.network, x[:1], config.layers)
         known = self.state.num_classes
         if known and known != findings.num_classes:
             raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
-        precision, at_once = config.settings.precision, config.settings.particles_at_once
-        kinds = tuple(statistics) * config.populations
         self.findings = findings
         return engine_class(self.network, self.layout, findings, kinds, precision, at_once)
 
@@ -318,12 +370,22 @@ class Session:
         """The step of those awake, and the same as it is replayed."""
         if (self.asleep, engine) not in self._steps:
             config = self.config
-            step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters)
+            guard = self._guarding(engine.findings.num_classes)
+            step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters, guard)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
             self._steps[self.asleep, engine] = (step, engine.recorder(replace(step, guarded=True)))
         return self._steps[self.asleep, engine]
+
+    def _guarding(self, num_classes: int) -> Guarding | None:
+        watch = self.watch
+        if watch.policy is None:
+            return None
+        awake = [n % self.particles not in self.asleep for n in range(self.config.rows)]
+        learners = watch.learners & torch.tensor(awake, device=self.source.device)
+        begun = self._first_state(num_classes)
+        return Guarding(watch.policy, learners, self.anchors[1], watch.weighed, self.source, begun.method)
 
     @property
     def _recorded(self) -> Recorded | None:
@@ -414,6 +476,7 @@ class Session:
             self.network._apply(change)
             self.state = self.state.moved(change)
             self._locate_parameters()
+            self.watch.resume(self.state)
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: engines are made anew there, since recorded graphs cannot travel."""
@@ -432,4 +495,5 @@ class Session:
             other.ledger = self.ledger.copy()
             other._identical = copy.deepcopy(self._identical)
             other._locate_parameters()
+            other.watch.resume(other.state)
         return other

@@ -9,7 +9,7 @@ from torch import Tensor
 from polytta.engine.context import BatchContext
 from polytta.engine.parts import Parts
 from polytta.engine.state import PopulationState
-from polytta.guard import accepted, finite_rows_of, usable_direction
+from polytta.guard import accepted, clipped, finite_rows_of, usable_direction
 from polytta.optim.pace import paced
 from polytta.particles import Engine
 from polytta.roles import Lesson, Objective, Pass, Sight
@@ -204,6 +204,8 @@ class Squad:
                 if parts.divisor > 1:
                     towards = towards / parts.divisor
                 direction, finite = usable_direction(towards, learners)
+                if parts.clip is not None:
+                    direction = clipped(direction, parts.clip)
                 losses, healthy = own.detach(), healthy & finite
                 for name, value in found.items():
                     measures[name] = value.detach()

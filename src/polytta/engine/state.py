@@ -8,7 +8,7 @@ from torch import Tensor
 
 from polytta.aggregate import evidence
 
-_GROUPS = ("optimizer", "pace", "method", "evidence")
+_GROUPS = ("optimizer", "pace", "method", "evidence", "guard")
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class PopulationState:
         pace: what learning rates relative to the model have found out about it; empty for absolute ones.
         method: the method's tensors; empty until the number of classes is known.
         evidence: what the particles' answers say about them; empty until then too.
+        guard: what the guard knows of them, and what it can go back to; empty until then, or without one.
     """
 
     theta: Tensor
@@ -32,6 +33,7 @@ class PopulationState:
     pace: Mapping[str, Tensor] = field(default_factory=dict)
     method: Mapping[str, Tensor] = field(default_factory=dict)
     evidence: Mapping[str, Tensor] = field(default_factory=dict)
+    guard: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def num_classes(self) -> int:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from polytta.aggregate import Aggregate, evidence
+from polytta.engine.guarding import Guarding
 from polytta.engine.squad import Outcome, Squad
 from polytta.engine.state import PopulationState
 from polytta.errors import ConfigError
@@ -51,6 +52,7 @@ class Step:
         anchors: (G·K,) for each row the one that looks alike and changes nothing, or itself.
         twins: (G·K,) for each row the one that is as it was before it learnt, or itself.
         filters: names of what the methods select by.
+        guard: looks at the particles after the step; None without one.
         guarded: leave the state as it is when the batch has values nothing should be learnt from; for steps that start
             before anybody has looked at the batch.
     """
@@ -61,6 +63,7 @@ class Step:
     anchors: Tensor
     twins: Tensor
     filters: Sequence[str]
+    guard: Guarding | None = None
     guarded: bool = False
 
     def __call__(self, state: PopulationState, x: Tensor) -> StepResult:
@@ -87,8 +90,16 @@ class Step:
         changed = self.aggregate.after_step(self._evidence(after), x.shape[1], after.step, x.shape[0])
         after = replace(after, evidence={**after.evidence, **changed})
 
+        # Guard.
+        after = replace(after, guard=state.guard)
+        nothing = torch.zeros_like(restarted)
+        verdict, actions, broken = nothing, nothing, nothing
+        if self.guard is not None:
+            after, found = self.guard(state, after, logits, restarted)
+            verdict, actions, broken = found.verdict, found.actions, found.broken
+
         # Record.
-        numbers = self._packed(outcomes, restarted)
+        numbers = self._packed(outcomes, (restarted, verdict, actions, broken))
         measures = {name: value for outcome in outcomes for name, value in outcome.measures.items()}
         return StepResult(answer, told, numbers, measures, self._settled(state, after, x))
 
@@ -134,11 +145,11 @@ class Step:
             method,
         )
 
-    def _packed(self, outcomes: Sequence[Outcome], restarted: Tensor) -> Tensor:
+    def _packed(self, outcomes: Sequence[Outcome], more: Sequence[Tensor]) -> Tensor:
         """All numbers of a step as one float64 vector, in the order ``polytta.report.StepEntry`` names."""
         names = ("losses", "moved", "resets", "forward", "backward")
         parts = [self._scattered([getattr(one, name) for one in outcomes]).to(torch.float64) for name in names]
-        parts.append(restarted.to(torch.float64))
+        parts.extend(one.to(torch.float64) for one in more)
         if self.filters:
             counts = parts[0].new_zeros(len(self.filters), parts[0].shape[0])
             for squad, outcome in zip(self.squads, outcomes, strict=True):

@@ -41,12 +41,14 @@ def admit(x: object, dtype: torch.dtype, device: torch.device, populations: int 
         populations: G where ``x`` is a batch (G, B, ...) for each of G populations; they come back one after the other.
     """
     if populations is not None:
-        if not isinstance(x, Tensor) or x.dim() < 3 or x.shape[0] != populations:
-            got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+        if not isinstance(x, Tensor) or x.is_nested or x.dim() < 3 or x.shape[0] != populations:
+            got = tuple(x.shape) if isinstance(x, Tensor) and not x.is_nested else type(x).__name__
             raise InputError(f"x: got {got}; allowed for {populations} populations is ({populations}, B, ...).")
         x = x.flatten(0, 1)
     if not isinstance(x, Tensor):
         raise InputError(f"x: got {type(x).__name__}; allowed is a floating-point tensor (B, ...).")
+    if x.layout is not torch.strided or x.is_nested:
+        raise InputError(f"x: got a {'nested' if x.is_nested else x.layout} tensor; allowed is a plain, dense one.")
     if not x.is_floating_point():
         raise InputError(f"x: got {x.dtype}; allowed are floating-point images, normalized as the model expects.")
     if x.dim() < 2:

@@ -12,6 +12,12 @@ def usable_direction(direction: Tensor, learners: Tensor) -> tuple[Tensor, Tenso
     return torch.where((learners & finite).unsqueeze(1), direction, torch.zeros_like(direction)), finite
 
 
+def clipped(direction: Tensor, most: float) -> Tensor:
+    """The direction (K, P), no row of it longer than that; shorter ones as they are."""
+    length = direction.norm(dim=1, keepdim=True)
+    return torch.where(length > most, direction * (most / length), direction)
+
+
 def finite_rows_of(wanted: Tensor, before: Tensor) -> Tensor:
     """Parameters (K, P) where all of a particle's are finite, those of before elsewhere."""
     return torch.where(wanted.isfinite().all(dim=1, keepdim=True), wanted, before)

@@ -21,6 +21,8 @@ Triple: TypeAlias = tuple[float, float, float]
 Protocol: TypeAlias = Literal["correct", "sar2023"]
 
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
+MOST_PIXELS = 64_000_000
+"""Of an image after resizing: a long strip of a few bytes would take gigabytes."""
 IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
 
 
@@ -68,7 +70,12 @@ class Preprocessing:
             return image
         wide = high = self.resize
         if self.fit == "crop":
-            wide, high = (int(side * self.resize / min(height, width)) for side in (width, height))
+            wide, high = (int(side * self.resize / max(1, min(height, width))) for side in (width, height))
+        if min(height, width) == 0 or wide * high > MOST_PIXELS:
+            raise InputError(
+                f"images: got {height} x {width} pixels, which resizing makes {high} x {wide}; allowed are "
+                f"{MOST_PIXELS:,} in all."
+            )
         resized = self._resized(image, wide, high)
         top, left = round((high - self.size) / 2), round((wide - self.size) / 2)
         return resized[top : top + self.size, left : left + self.size]

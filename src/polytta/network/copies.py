@@ -1,12 +1,13 @@
 """A second module tree over the same weights.
 
 The adapter must replace normalization layers and forget running statistics, and must not touch the user's model.
-A deep copy would double the memory of the frozen trunk, so only the module *objects* are copied: every tensor of the
-copy is a new ``Parameter`` over the same storage. ``copy.to("cuda")`` then moves the copy and leaves the original.
+A deep copy would double the memory of the frozen trunk, so only the module *objects* are copied: every
+parameter of the copy is a new ``Parameter`` over the same storage. ``copy.to("cuda")`` then moves the copy and leaves
+the original. Buffers are copied: they are small, and a forward pass may write to them.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from polytta.errors import ModelError
 
 
 def share_structure(model: nn.Module) -> nn.Module:
-    """Copies the module tree of ``model`` in evaluation mode, sharing every tensor; nothing requires a gradient."""
+    """Copies the module tree of ``model`` in evaluation mode, sharing every parameter; nothing requires a gradient."""
     memo: dict[int, object] = {}
     with torch.inference_mode(False):
         for module in model.modules():
@@ -24,7 +25,7 @@ def share_structure(model: nn.Module) -> nn.Module:
                     memo[id(parameter)] = nn.Parameter(_usable(parameter), requires_grad=False)
             for held in _tensors_in((module._buffers, *vars(module).values())):
                 if id(held) not in memo:
-                    memo[id(held)] = _usable(held)
+                    memo[id(held)] = held.detach().clone()
         try:
             shared: nn.Module = copy.deepcopy(model, memo)
         except Exception as error:
@@ -41,6 +42,11 @@ def require_finite(model: nn.Module) -> None:
     for name, value in model.state_dict().items():
         if isinstance(value, Tensor) and value.is_floating_point() and not bool(value.isfinite().all()):
             raise ModelError(f"model: got NaN or infinity in {name!r}; allowed are finite weights.")
+
+
+def version(parameters: Iterable[Tensor]) -> int:
+    """Grows whenever somebody writes to one of them in place, as optimizers and ``load_state_dict`` do."""
+    return sum(parameter._version for parameter in parameters)
 
 
 def unwrap(model: nn.Module) -> nn.Module:

@@ -125,6 +125,8 @@ class FoldedNorm(Replacement):
             return self._blended(x, weight, bias)
         if not self.batch_statistics:
             mean, var = self.inner.running_mean, self.inner.running_var
+            if isinstance(mean, Tensor) and isinstance(var, Tensor):
+                mean, var = mean.to(x.dtype), var.to(x.dtype)
             normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]
             return self._affine_rows(normalized, weight, bias)
         if self.fold.mask is not None:

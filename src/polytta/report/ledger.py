@@ -11,10 +11,16 @@ import torch
 from torch import Tensor
 
 from polytta.diversity import Diversifier
+from polytta.guard import ACTIONS, VERDICTS
+from polytta.report.events import Events
 from polytta.report.step import StepReport, Totals
 from polytta.report.weights import WeightHistory
 
-_MOST_PENDING = 256
+# Where nothing waits, a warning comes with the step it is about.
+_MOST_PENDING = {"cpu": 1}
+_MOST_PENDING_ELSEWHERE = 64
+_COLUMNS = 9
+"""Before the counts of the filters."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +31,8 @@ class StepEntry:
         step: number of the step, from 1.
         samples: images in the batch (of one population).
         rejected: images nothing was learnt from.
-        numbers: losses, moves, resets, forward and backward samples, restarts, and counts of each filter, G·K of each,
-            as one vector; None when no image was usable.
+        numbers: losses, moves, resets, forward and backward samples, restarts, the guard's verdicts, actions and broken
+            answers, and counts of each filter, G·K of each, as one vector; None when no image was usable.
         logits: (G·K, B, C); None when no image was usable.
         theta: (G·K, P) after the step.
         source: (P,).
@@ -57,6 +63,7 @@ class Ledger:
         self._filters, self._rows = tuple(filters), rows
         self._populations, self._diversifier = populations, diversifier
         self._totals = Totals()
+        self.events = Events()
         self._pending: list[StepEntry] = []
         self._last: StepEntry | StepReport | None = None
         self.weights = WeightHistory()
@@ -69,7 +76,7 @@ class Ledger:
         slim = StepEntry(entry.step, entry.samples, entry.rejected, entry.numbers, None, nothing, entry.source, {})
         self._pending.append(slim)
         self._last = entry
-        if len(self._pending) >= _MOST_PENDING:
+        if len(self._pending) >= _MOST_PENDING.get(entry.theta.device.type, _MOST_PENDING_ELSEWHERE):
             self._settle()
 
     @property
@@ -100,6 +107,7 @@ class Ledger:
         """Books of their own, as they stand."""
         twin = Ledger(self._filters, self._rows, self._populations, self._diversifier)
         twin._totals, twin._last, twin.weights = self.totals.copy(), self.last, self.weights.copy()
+        twin.events = self.events.copy()
         return twin
 
     def _settle(self) -> None:
@@ -108,13 +116,15 @@ class Ledger:
         flat = iter(torch.cat([numbers.to(packed[-1].device) for numbers in packed]).tolist() if packed else ())
         for entry in self._pending:
             numbers = None if entry.numbers is None else list(islice(flat, len(entry.numbers)))
-            self._totals.add(self._report(entry, numbers))
+            report = self._report(entry, numbers)
+            self._totals.add(report)
+            self.events.tell(report)
         self._pending.clear()
 
     def _report(self, entry: StepEntry, numbers: list[float] | None) -> StepReport:
         rows = self._rows
-        values = numbers if numbers is not None else [0.0] * (6 + len(self._filters)) * rows
-        loss, stepped, reset, forward, backward, restarted, *counts = (
+        values = numbers if numbers is not None else [0.0] * (_COLUMNS + len(self._filters)) * rows
+        loss, stepped, reset, forward, backward, restarted, verdict, actions, broken, *counts = (
             tuple(values[place : place + rows]) for place in range(0, len(values), rows)
         )
         selected = {name: _whole(count) for name, count in zip(self._filters, counts, strict=True)}
@@ -127,6 +137,9 @@ class Ledger:
             stepped=tuple(map(bool, stepped)),
             reset=tuple(map(bool, reset)),
             restarted=tuple(map(bool, restarted)),
+            health=tuple(VERDICTS[int(one)] for one in verdict),
+            actions=tuple(_in_words(int(one)) for one in actions),
+            broken=_whole(broken),
             forward_by_particle=_whole(forward),
             backward_by_particle=_whole(backward),
             logits=entry.logits,
@@ -136,6 +149,10 @@ class Ledger:
             measures=dict(entry.measures),
             populations=self._populations,
         )
+
+
+def _in_words(actions: int) -> tuple[str, ...]:
+    return tuple(name for bit, name in ACTIONS.items() if actions & bit)
 
 
 def _whole(values: Sequence[float]) -> tuple[int, ...]:

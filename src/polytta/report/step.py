@@ -32,6 +32,9 @@ class StepReport:
         stepped: whether the particle's parameters moved.
         reset: whether the particle returned to source.
         restarted: whether it had collapsed, and goes on from another.
+        health: the guard's verdict on it: "ok", "warn" or "collapsed".
+        actions: what the guard did to it, in words (``polytta.guard.ACTIONS``).
+        broken: images of which its answer was not finite.
         forward_by_particle: images whose logits were needed, over all passes; the static engine computes the others
             too.
         backward_by_particle: images whose loss was differentiated, over all passes; a second derivative is not counted
@@ -52,6 +55,9 @@ class StepReport:
     stepped: tuple[bool, ...]
     reset: tuple[bool, ...]
     restarted: tuple[bool, ...]
+    health: tuple[str, ...]
+    actions: tuple[tuple[str, ...], ...]
+    broken: tuple[int, ...]
     forward_by_particle: tuple[int, ...]
     backward_by_particle: tuple[int, ...]
     logits: Tensor | None = field(repr=False)
@@ -72,6 +78,9 @@ class StepReport:
             stepped=self.stepped[own],
             reset=self.reset[own],
             restarted=self.restarted[own],
+            health=self.health[own],
+            actions=self.actions[own],
+            broken=self.broken[own],
             forward_by_particle=self.forward_by_particle[own],
             backward_by_particle=self.backward_by_particle[own],
             logits=None if self.logits is None else self.logits[own],
@@ -180,12 +189,16 @@ class Totals:
     stepped: tuple[int, ...] = ()
     resets: tuple[int, ...] = ()
     restarts: tuple[int, ...] = ()
+    collapses: tuple[int, ...] = ()
+    broken: tuple[int, ...] = ()
+    actions: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> "Totals":
         """Totals from plain values, as JSON holds them."""
         values = dict(stored)
-        values["selected"] = {name: tuple(counts) for name, counts in values["selected"].items()}
+        for table in ("selected", "actions"):
+            values[table] = {name: tuple(counts) for name, counts in values.get(table, {}).items()}
         values.update({name: tuple(value) for name, value in values.items() if isinstance(value, list)})
         return cls(**values)
 
@@ -201,7 +214,7 @@ class Totals:
 
     def copy(self) -> "Totals":
         """Totals of their own."""
-        return replace(self, selected=dict(self.selected))
+        return replace(self, selected=dict(self.selected), actions=dict(self.actions))
 
     def add(self, report: StepReport) -> None:
         """Counts one more step."""
@@ -215,6 +228,11 @@ class Totals:
         self.stepped = _added(self.stepped, report.stepped)
         self.resets = _added(self.resets, report.reset)
         self.restarts = _added(self.restarts, report.restarted)
+        self.collapses = _added(self.collapses, tuple(one == "collapsed" for one in report.health))
+        self.broken = _added(self.broken, report.broken)
+        for name in {name for done in report.actions for name in done}:
+            now = tuple(name in done for done in report.actions)
+            self.actions[name] = _added(self.actions.get(name, ()), now)
 
 
 def _added(left: tuple[int, ...], right: tuple[int, ...] | tuple[bool, ...]) -> tuple[int, ...]:

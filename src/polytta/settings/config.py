@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from polytta.aggregate import Aggregate
 from polytta.diversity import Diversifier
+from polytta.guard import Guard
 from polytta.methods import Method
 from polytta.network.statistics import Statistics
 from polytta.optim import Optimizer
@@ -43,6 +44,7 @@ class Config:
         statistics: what BatchNorm layers use, for each particle.
         rates: the learning rates the user gave; None when the reference rule decides at the first batch.
         multipliers: factors on a common learning rate, one per particle.
+        guard: what watches over them.
         templates: number of the text template of each particle; None where all answer by the mean of all.
         blends_small_batches: whether those that go by the statistics of a batch blend them where it is very small.
     """
@@ -58,6 +60,7 @@ class Config:
     statistics: tuple[Statistics, ...]
     rates: Rates | None
     multipliers: tuple[float, ...]
+    guard: Guard
     templates: tuple[int, ...] | None = None
     blends_small_batches: bool = False
 

@@ -7,6 +7,7 @@ from typing import Any
 from polytta.aggregate import AGGREGATES, Aggregate
 from polytta.diversity import DIVERSIFIERS, Diversifier
 from polytta.errors import StateError
+from polytta.guard import GUARDS, Guard
 from polytta.methods import METHODS, Method
 from polytta.optim import OPTIMIZERS, Optimizer
 from polytta.roles.registry import as_tuples, plain_value, source_digest
@@ -34,6 +35,7 @@ def plugin_sources(settings: Settings) -> dict[str, str]:
     methods = settings.method if isinstance(settings.method, tuple) else (settings.method,)
     parts.update({f"method {number}" if number else "method": one for number, one in enumerate(methods)})
     parts["aggregate"] = settings.aggregate
+    parts["guard"] = settings.guard
     optimizers = settings.optimizer if isinstance(settings.optimizer, tuple) else (settings.optimizer,)
     parts.update({f"optimizer {number}": one for number, one in enumerate(optimizers)})
     for name in ("views", "lenses"):
@@ -50,6 +52,8 @@ def _plain(value: Any) -> Any:
         return DIVERSIFIERS.plain(value)
     if isinstance(value, Aggregate):
         return AGGREGATES.plain(value)
+    if isinstance(value, Guard):
+        return GUARDS.plain(value)
     if isinstance(value, Optimizer):
         return OPTIMIZERS.plain(value)
     if isinstance(value, Views):

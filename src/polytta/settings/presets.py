@@ -40,7 +40,7 @@ def completed(settings: Settings, model: nn.Module) -> Settings:
             raise ConfigError(f"size: got {settings.size!r} with preset {preset!r}; allowed is preset 'recommended'.")
         return _plain(replace(settings, preset=preset))
     size = settings.size or "medium"
-    if size not in SIZES:
+    if not isinstance(size, str) or size not in SIZES:
         raise ConfigError(f"size: got {settings.size!r}; allowed are {sorted(SIZES)}.")
     filled: dict[str, Any] = {"axes": "product", "aggregate": "evidence", **SIZES[size]}
     if any(is_batch_norm(module) for module in model.modules()):

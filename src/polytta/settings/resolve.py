@@ -1,16 +1,17 @@
 """From settings to a config: every value is checked here, once, and every part made."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from numbers import Real
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from torch import nn
 
 from polytta.aggregate import resolve_aggregate
 from polytta.diversity import resolve_diversity
 from polytta.errors import ConfigError
+from polytta.guard import resolve_guard
 from polytta.methods import PRESETS
 from polytta.network.statistics import FEWEST_IMAGES, stores_statistics
 from polytta.network.targets import choose_layers
@@ -22,6 +23,9 @@ from polytta.settings.config import Config, Rates
 from polytta.settings.presets import RECOMMENDED, completed, templates_of
 from polytta.settings.settings import Settings
 from polytta.views import resolve_views
+
+_MOST_ROWS = 65_536
+MOST_CLASSES = 1_000_000
 
 
 def resolve(settings: Settings, model: nn.Module) -> Config:
@@ -40,6 +44,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
     relative = rates is not None and rates.relative
     diversity = resolve_diversity(settings.diversity)
     views, aggregate = resolve_views(settings.views), resolve_aggregate(settings.aggregate)
+    guard = resolve_guard(settings.guard)
     layers = choose_layers(model, settings.targets, settings.exclude)
     large = settings.batch_size is not None and settings.batch_size >= FEWEST_IMAGES
     blends = settings.statistics == "auto" and "batch" in made.statistics and stores_statistics(model)
@@ -63,6 +68,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
         views=views,
         lenses=made.lenses,
         aggregate=aggregate,
+        guard=guard,
         targets=tuple(layers),
         exclude=None,
         statistics="auto" if blends else made.statistics[0] if len(set(made.statistics)) == 1 else made.statistics,
@@ -80,6 +86,7 @@ def resolve(settings: Settings, model: nn.Module) -> Config:
         made.statistics,
         rates,
         multipliers,
+        guard,
         _templates(settings, model, made.count),
         blends,
     )
@@ -117,16 +124,22 @@ def check(settings: Settings) -> None:
     one_of("axes", settings.axes, ("zip", "product"))
     one_of("prompts", settings.prompts, ("mean", "own"))
     one_of("preset", settings.preset, (*PRESETS, RECOMMENDED))
-    for name, least in (
-        ("particles", 1),
-        ("populations", 1),
-        ("particles_at_once", 1),
-        ("num_classes", 2),
-        ("batch_size", 1),
-        ("steps", 1),
+    # Bounds that a file may not pass either, before anything is allocated.
+    for name, least, most in (
+        ("particles", 1, _MOST_ROWS),
+        ("populations", 1, _MOST_ROWS),
+        ("particles_at_once", 1, inf),
+        ("num_classes", 2, MOST_CLASSES),
+        ("batch_size", 1, inf),
+        ("steps", 1, 10_000),
     ):
         if getattr(settings, name) is not None:
-            whole_number(name, getattr(settings, name), least)
+            whole_number(name, getattr(settings, name), least, most)
+    if (settings.particles or 1) * (settings.populations or 1) > _MOST_ROWS:
+        raise ConfigError(
+            f"populations: got {settings.populations} of {settings.particles} particles; allowed are {_MOST_ROWS} "
+            "particles in all."
+        )
     if not isinstance(settings.episodic, bool):
         raise ConfigError(f"episodic: got {settings.episodic!r}; allowed are True and False.")
     if not _is_number(settings.lr_spread) or not (settings.lr_span is None or _is_number(settings.lr_span)):
@@ -140,10 +153,11 @@ def check(settings: Settings) -> None:
     _check_seeds(settings.seed, settings.populations)
 
 
-def whole_number(argument: str, value: object, least: int) -> None:
-    """Raises ConfigError unless the value is a whole number of at least that size."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"{argument}: got {value!r}; allowed is a whole number >= {least}.")
+def whole_number(argument: str, value: object, least: int, most: float = inf) -> None:
+    """Raises ConfigError unless the value is a whole number of at least that size, and no larger than makes sense."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        bound = f" and <= {most}" if most < inf else ""
+        raise ConfigError(f"{argument}: got {value!r}; allowed is a whole number >= {least}{bound}.")
 
 
 def one_of(argument: str, value: object, allowed: Sequence[str]) -> None:
@@ -170,9 +184,10 @@ def _given_rates(settings: Settings, made: Particles, multipliers: tuple[float, 
     argument = "pace" if relative else "lr"
     own = [optimizer.lr for optimizer in made.optimizers]
     if lr is not None and not _is_number(lr):
-        if isinstance(lr, str) or not isinstance(lr, Iterable) or not all(_is_number(value) for value in lr):
+        each = _listed(lr)
+        if each is None or not all(_is_number(value) for value in each):
             raise ConfigError(f"{argument}: got {lr!r}; allowed are a number, one per particle, or None.")
-        rates = tuple(float(value) for value in lr)
+        rates = tuple(float(value) for value in each)
         if len(rates) not in (particles, particles * populations):
             raise ConfigError(
                 f"{argument}: got {len(rates)} values for {particles} particles; allowed are one, or one each."
@@ -194,6 +209,14 @@ def _given_rates(settings: Settings, made: Particles, multipliers: tuple[float, 
     if not all(0 <= rate < inf for rate in rates):
         raise ConfigError(f"{argument}: got {lr!r}; allowed are finite numbers >= 0.")
     return Rates(rates, origin, relative)
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """What there is to go through, None where there is nothing: a tensor or an array may hold a single number."""
+    try:
+        return None if isinstance(value, str) else list(value)
+    except TypeError:
+        return None
 
 
 def _is_number(value: object) -> bool:

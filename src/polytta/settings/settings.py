@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from polytta.aggregate import Aggregate
 from polytta.diversity import Diversifier
 from polytta.errors import ConfigError
+from polytta.guard import Guard
 from polytta.methods import Method
 from polytta.optim import OptimizerSpec
 from polytta.views import Lenses, View, Views
@@ -59,6 +60,9 @@ class Settings:
     aggregate: str | Table | Aggregate | None = None
     """One answer from K: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how
     sure and how balanced their answers have been; or one of ``polytta.aggregate``. None means "probs"."""
+    guard: str | Table | Guard | None = None
+    """What watches over the particles: "default" (or None) undoes collapse and leaves healthy streams as they are,
+    "strict" alarms earlier, "off" watches nothing; or one of ``polytta.guard``."""
     targets: str | Sequence[str] | None = None
     """Norm layers to adapt, names or regular expressions; None means all."""
     exclude: str | Sequence[str] | None = "auto"

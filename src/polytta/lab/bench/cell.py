@@ -19,7 +19,9 @@ _NOT_OF_A_ROW = ("seed", "batch_size", "num_classes", "engine", "populations", "
 # No default of their own: a preset says what they are.
 _BY_PRESET = ("method", "particles", "lenses", "aggregate", "preset")
 
-OPTIONS: dict[str, Any] = {name: default for name, default in vars(Settings()).items() if name not in _NOT_OF_A_ROW}
+# Methods are measured as they are, unless a grid asks for a guard.
+_DEFAULTS = vars(Settings(guard="off"))
+OPTIONS: dict[str, Any] = {name: default for name, default in _DEFAULTS.items() if name not in _NOT_OF_A_ROW}
 """{option of ``polytta.adapt`` that a row may give: its default}."""
 
 
@@ -85,7 +87,13 @@ class Cell:
 
     def to_settings(self, **decided: Any) -> Settings:
         """All options of ``polytta.adapt``, with those that the run decides."""
-        given = {**self.settings, "seed": self.seed, "batch_size": self.batch_size, **decided}
+        given = {
+            "guard": OPTIONS["guard"],
+            **self.settings,
+            "seed": self.seed,
+            "batch_size": self.batch_size,
+            **decided,
+        }
         return Settings.of(given, f"variant {self.variant!r}")
 
     def to_dict(self) -> dict[str, Any]:

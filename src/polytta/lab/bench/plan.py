@@ -31,7 +31,7 @@ PROTOCOL = (
 _NOT_PINNED = ("engine", "populations", "particles_at_once")
 # Decided settings have them in one form alone, and records from before they came keep their keys.
 _SAID_BY_OTHERS = ("axes", "size")
-_NEWER = {"steps": 1, "episodic": False, "prompts": "mean"}
+_NEWER = {"steps": 1, "episodic": False, "prompts": "mean", "guard": {"name": "off"}}
 # What stands for a name in some datasets: a label, or an id of WordNet.
 _NUMBER = re.compile(r"\d+|n\d{8}")
 _FAMILIES: dict[tuple[str, str, tuple[str, ...]], str] = {}

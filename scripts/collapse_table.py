@@ -1,0 +1,127 @@
+"""Collapse, undefended beside guarded: when it is noticed, and what is left of the model on clean images.
+
+    python scripts/collapse_table.py [--model bundled/cifar10_resnet_gn] [--methods tent deyo recommended]
+        [--streams glass_blur one-class noise constant] [--rates 1 16 100] [--steps 60] [--out table.json]
+
+Every row is a stream that collapses models, a method and a learning rate as a multiple of the reference one; honest
+streams (clean, one class at the reference rate) must raise no alarm. ``onset`` is the first step at which the
+undefended model has lost a hundredth of the source's accuracy on clean images, looked at every ten steps.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+import polytta
+from polytta.lab.attack.crafted import Attacker
+from polytta.lab.attack.material import open_images
+from polytta.lab.attack.run import accuracy
+from polytta.lab.attack.streams import ATTACKS, Material, clean
+
+REFERENCE_RATE, REFERENCE_PACE = 2.5e-4, 0.1
+CORRUPTED = ("glass_blur",)
+LOOK_EVERY = 10
+
+
+@dataclass
+class Row:
+    stream: str
+    method: str
+    rate: float
+    source: float
+    undefended: float = 0.0
+    guarded: float = 0.0
+    worst_guarded: float = 100.0
+    onset: int | None = None
+    alarm: int | None = None
+    collapses: int = 0
+
+
+def settings_of(method: str, rate: float) -> dict[str, object]:
+    if method == "recommended":
+        return {"preset": "recommended", "size": "small", "pace": (0.0, rate * REFERENCE_PACE)}
+    return {"method": method, "particles": 1, "lr": rate * REFERENCE_RATE}
+
+
+def batches(
+    stream: str, x: Tensor, corrupted: dict[str, Tensor], labels: Tensor, steps: int, size: int
+) -> Iterator[Tensor]:
+    images = corrupted.get(stream, x)
+    unused = Attacker(torch.nn.Identity(), 0.0, 1, by_batch=False)
+    material = Material(images, labels, size, steps, 0.5, unused)
+    for step in ATTACKS.get(stream, clean)(material):
+        yield step.x
+
+
+def run(row: Row, model: torch.nn.Module, given: Iterator[Tensor], judged: tuple[Tensor, Tensor], bar: tqdm) -> None:  # type: ignore[type-arg]
+    settings = settings_of(row.method, row.rate)
+    free, guarded = (polytta.adapt(model, **settings, guard=guard) for guard in ("off", "default"))  # type: ignore[arg-type]
+    for number, x in enumerate(given, start=1):
+        free(x), guarded(x)
+        bar.update()
+        report = guarded.last
+        if row.alarm is None and report is not None and "collapsed" in report.health:
+            row.alarm = number
+            row.worst_guarded = min(row.worst_guarded, accuracy(guarded, *judged))
+        if number % LOOK_EVERY == 0:
+            row.undefended, row.guarded = accuracy(free, *judged), accuracy(guarded, *judged)
+            row.worst_guarded = min(row.worst_guarded, row.guarded)
+            if row.onset is None and row.undefended < 0.99 * row.source:
+                row.onset = number
+    row.collapses = sum(guarded.totals.collapses) + sum(guarded.totals.restarts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="bundled/cifar10_resnet_gn")
+    parser.add_argument("--methods", nargs="+", default=["tent", "eata", "sar", "deyo", "recommended"])
+    parser.add_argument("--streams", nargs="+", default=["glass_blur", "one-class", "noise", "constant", "clean"])
+    parser.add_argument("--rates", nargs="+", type=float, default=[1, 16, 100])
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--judged-on", type=int, default=200)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    source, x, numbers = open_images(options.model, "bundled", options.images, 0)
+    labels, first = torch.from_numpy(numbers), options.images - options.judged_on
+    judged = x[first:], labels[first:]
+    corrupted = {
+        name: open_images(options.model, "bundled", options.images, 0, name)[1][:first]
+        for name in CORRUPTED
+        if name in options.streams
+    }
+    still = accuracy(polytta.adapt(source.module, "source", particles=1, statistics="source"), *judged)
+    rows = [Row(s, m, r, still) for s in options.streams for m in options.methods for r in options.rates]
+    line = "{:11} {:12} {:>5} | {:>10} {:>10} {:>7} {:>9} | {:>5} {:>5} {:>9}"
+    print(
+        line.format(
+            "stream", "method", "rate", "undefended", "guarded", "lowest", "source", "onset", "alarm", "collapses"
+        )
+    )
+    with tqdm(total=len(rows) * options.steps, unit="step") as bar:
+        for row in rows:
+            given = batches(row.stream, x[:first], corrupted, labels[:first], options.steps, options.batch_size)
+            run(row, source.module, given, judged, bar)
+            cells = (row.undefended, row.guarded, row.worst_guarded, row.source)
+            shown = (
+                f"x{row.rate:g}",
+                *(f"{one:.1f}" for one in cells),
+                row.onset or "-",
+                row.alarm or "-",
+                row.collapses,
+            )
+            tqdm.write(line.format(row.stream, row.method, *map(str, shown)))
+            if options.out is not None:
+                options.out.write_text(json.dumps([vars(one) for one in rows[: rows.index(row) + 1]], indent=1))
+
+
+if __name__ == "__main__":
+    main()

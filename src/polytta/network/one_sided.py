@@ -1,0 +1,81 @@
+r"""Batches of one class, seen by what stored BatchNorm statistics make of them, before anybody answers.
+
+Statistics of a batch take out what its images have in common. That is the shift where classes are mixed, and the class
+itself where there is only one. Both move the means of a layer's inputs; but a shift of the images is strongest near
+them and fades, while a class is hardly seen there and comes out in the layers on top:
+
+    d_l = mean over channels of (μ_batch - μ_stored)² / σ²_stored, less what chance explains
+    one-sided:  d_late > 1.5 d_early  and  d_late > 0.6 (variance between images / σ²_stored)_late
+
+The first quarter of the layers after the very first are early, the last quarter late. Eight images tell.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from polytta.network.copies import share_structure
+
+IMAGES = 8
+"""Looked at, of a batch of at least twice as many."""
+_FEWEST_LAYERS = 4
+_DEPTH = 1.5
+_SPREAD = 0.6
+
+
+class OneSided:
+    """Tells whether images are of one class, for a network with BatchNorm layers.
+
+    Args:
+        network: the source network; a second tree over its weights is made.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = share_structure(network)
+        layers = [m for m in self._network.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None]
+        self.knows = len(layers) >= _FEWEST_LAYERS
+        quarter = max(1, len(layers) // 4)
+        first = len(layers) // 8
+        self._early, self._late = layers[first : first + quarter], layers[-quarter:]
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor) -> Tensor:
+        """() whether images (B, ...) are all on one side of what the network knows."""
+        found: dict[int, tuple[Tensor, Tensor]] = {}
+        watched = {id(layer): layer for layer in (*self._early, *self._late)}
+        handles = [layer.register_forward_pre_hook(_moments(len(x), found)) for layer in watched.values()]
+        try:
+            self._network(x)
+        finally:
+            for handle in handles:
+                handle.remove()
+        if len(found) < len(watched):  # a layer that this input does not reach
+            return torch.zeros((), dtype=torch.bool, device=x.device)
+        (early, _), (late, between) = (
+            tuple(torch.stack([found[id(layer)][n] for layer in layers]).mean() for n in (0, 1))
+            for layers in (self._early, self._late)
+        )
+        return (late > _DEPTH * early.clamp(min=0)) & (late > _SPREAD * between)
+
+
+def _moments(images: int, found: dict[int, tuple[Tensor, Tensor]]) -> Callable[[nn.Module, Any], None]:
+    """A hook that puts d and the variance between images of a layer's input into ``found``."""
+
+    def look(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        x = inputs[0].detach().float()
+        if not isinstance(layer, _BatchNorm) or layer.running_mean is None or layer.running_var is None:
+            return
+        if x.dim() > 2:
+            x = x.flatten(2).mean(dim=2)
+        if x.shape[0] % images:
+            return
+        each = x.reshape(images, -1, x.shape[1]).mean(dim=1)
+        spread = layer.running_var.float() + layer.eps
+        halves = each[0::2].mean(dim=0) - each[1::2].mean(dim=0)
+        apart = (each.mean(dim=0) - layer.running_mean.float()).square() - halves.square() / 4
+        found[id(layer)] = ((apart / spread).mean(), (each.var(dim=0) / spread).mean())
+
+    return look

@@ -1,0 +1,230 @@
+"""Bad arguments, crafted files and changed models: one sentence each, nothing allocated, nothing changed."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+import polytta
+from polytta import persist
+from polytta.checks.networks import small_model, small_stream
+from polytta.data.datasets import npz_images
+from polytta.errors import ConfigError, DataError, DiskError, InputError, ModelError, StateError
+from polytta.models.preprocessing import Preprocessing
+from polytta.system.files import write_whole
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"lr": torch.tensor(1e-3)},
+        {"pace": torch.tensor(0.1)},
+        {"lr": np.array(1e-3)},
+        {"size": [1], "method": None},
+        {"preset": [1]},
+        {"engine": "graph"},
+        {"particles": 10**12},
+        {"populations": 10**12},
+        {"particles": 60_000, "populations": 60_000},
+        {"num_classes": 10**12},
+        {"steps": 10**12},
+    ],
+)
+def test_adapt_refuses_in_a_sentence(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"got .*allowed"):
+        polytta.adapt(small_model("group"), **{"method": "tent", **settings})
+
+
+def test_tensors_of_other_layouts_are_refused() -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    x = small_stream(1, 4)[0]
+    adapted(x)
+    jagged = torch.nested.nested_tensor([x[0], x[1, :, :4]], layout=torch.jagged)
+    for wrong in (x.to_sparse(), jagged):
+        with pytest.raises(InputError, match="allowed is a plain, dense one"):
+            adapted(wrong)
+    state = adapted.state_dict()
+    for broken in (
+        {**state, "theta": state["theta"].to_sparse()},
+        {**state, "classes": torch.tensor([1, 2])},
+        {**state, "classes": torch.tensor(10**12)},
+        {**state, "classes": torch.tensor(-5)},
+        {**state, "optimizer_count": state["optimizer_count"] - 100},
+        {**state, "step": torch.tensor(2**62)},
+        None,
+    ):
+        with pytest.raises(StateError, match="allowed"):
+            adapted.load_state_dict(broken)
+
+
+def test_a_batch_that_the_model_cannot_take_is_no_step() -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    adapted(small_stream(1, 4)[0])
+    with pytest.raises(InputError, match="cannot take"):
+        adapted(torch.full((2, 7, 8, 8), torch.nan, dtype=torch.float64))
+    assert int(adapted.step) == adapted.totals.steps == 1
+
+
+@pytest.mark.parametrize("settings", [{"method": "tent"}, {}])
+def test_predictions_on_broken_images_are_what_learning_answers(settings: dict[str, object]) -> None:
+    adapted = polytta.adapt(small_model("group"), exclude=None, **settings)
+    stream = small_stream(3, 5)
+    adapted(stream[0])
+    stream[1][2, 0, 0, 0] = torch.nan
+    for x in (stream[1], torch.full_like(stream[2], torch.inf)):
+        predicted = adapted.predict(x)
+        assert bool(predicted.isfinite().all())
+        assert torch.equal(predicted, adapted(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_batch_norm_goes_by_stored_statistics(dtype: torch.dtype) -> None:
+    adapted = polytta.adapt(small_model("batch").to(dtype), "tent", exclude=None, statistics="source")
+    assert bool(adapted(small_stream(1, 4)[0].to(dtype)).isfinite().all())
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_freezing_takes_no_truth_for_a_number(wrong: bool) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    with pytest.raises(ConfigError, match="which: got"):
+        adapted.freeze(wrong)
+
+
+# ---------------------------------------------------------------------- the model
+
+
+class Counting(nn.Module):
+    """Writes to a buffer, and to its statistics, whatever ``eval`` says."""
+
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = small_model("batch")
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count += 1
+        self.inner.blocks[0].norm.running_mean.add_(0.1)
+        return self.inner(x)
+
+
+def test_what_a_forward_pass_writes_stays_out_of_the_model() -> None:
+    model = Counting().eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    adapted = polytta.adapt(model, "tent", exclude=None)
+    for x in small_stream(2, 4):
+        adapted(x)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_training_the_model_later_is_noticed_and_leaves_frozen_ones_alone() -> None:
+    model = small_model("group")
+    adapted = polytta.adapt(model, "tent", exclude=None)
+    x = small_stream(1, 4)[0]
+    adapted(x)
+    frozen = [adapted.freeze(which) for which in ("merged", "ensemble")]
+    before = [one(x) for one in frozen]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(x).sum().backward()
+    optimizer.step()
+    for call in (adapted, adapted.predict):
+        with pytest.raises(ModelError, match="changed since adapt"):
+            call(x)
+    assert all(torch.equal(one(x), was) for one, was in zip(frozen, before, strict=True))
+
+
+def test_a_state_belongs_to_every_weight_and_every_eps(tmp_path: Path) -> None:
+    def wide() -> nn.Module:
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Flatten(), nn.Linear(192, 64), nn.LayerNorm(64), nn.Linear(64, 5)).double()
+
+    adapted = polytta.adapt(wide(), "tent", exclude=None)
+    adapted(small_stream(1, 4)[0])
+    adapted.save(tmp_path / "state")
+    polytta.load(tmp_path / "state", wide())
+    one_weight, other_eps, other_forward = wide(), wide(), wide()
+    with torch.no_grad():
+        one_weight[1].weight[3, 7] += 1e-9
+    other_eps[2].eps = 1e-3
+    other_forward[0] = nn.Sequential(nn.Flatten(), nn.ReLU())
+    for model in (one_weight, other_eps, other_forward):
+        with pytest.raises(StateError, match="other weights"):
+            polytta.load(tmp_path / "state", model)
+
+
+# ---------------------------------------------------------------------- files
+
+
+def test_a_crafted_header_allocates_nothing(tmp_path: Path) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    adapted(small_stream(1, 4)[0])
+    adapted.save(tmp_path / "state")
+    tensors = load_file(tmp_path / "state")
+    from safetensors import safe_open
+
+    with safe_open(tmp_path / "state", "pt") as file:
+        metadata = file.metadata()
+    for option, value in (("particles", 10**12), ("num_classes", 10**12), ("populations", 10**12)):
+        header = json.loads(metadata["header"])
+        header["settings"][option] = value
+        text = json.dumps(header, sort_keys=True)
+        crafted = {**metadata, "header": text, "digest": persist._digest(tensors, text)}
+        save_file(tensors, tmp_path / "crafted", crafted)
+        with pytest.raises((ConfigError, StateError), match=option):
+            polytta.load(tmp_path / "crafted", small_model("group"))
+    for text in ("[]", "{", '{"settings": 3}', '{"settings": {}, "lr_origin": 1, "source": 2, "totals": 3}', "null"):
+        save_file(tensors, tmp_path / "crafted", {**metadata, "header": text, "digest": persist._digest(tensors, text)})
+        with pytest.raises(StateError, match="allowed"):
+            polytta.load(tmp_path / "crafted", small_model("group"))
+
+
+def test_saving_keeps_links_and_modes_and_refuses_what_is_no_file(tmp_path: Path) -> None:
+    file, link = tmp_path / "state", tmp_path / "link"
+    write_whole(file, b"one")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    write_whole(link, b"two")
+    assert link.is_symlink()
+    assert file.read_bytes() == b"two"
+    assert file.stat().st_mode & 0o777 == 0o600
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    for wrong in (None, 3, "", b"x", "a\0b"):
+        with pytest.raises(ConfigError, match="path: got"):
+            adapted.save(wrong)
+    os.mkfifo(tmp_path / "pipe")
+    for wrong in (tmp_path, tmp_path / "pipe", file / "below"):
+        with pytest.raises(DiskError, match="allowed is"):
+            adapted.save(wrong)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "pipe", "state"]
+
+
+def test_what_killed_processes_left_is_swept_up(tmp_path: Path) -> None:
+    gone, alive, young = (tmp_path / f".state.{pid}.ab12.tmp" for pid in (2**30, os.getpid(), 2**30 + 1))
+    for left in (gone, alive, young):
+        left.write_bytes(b"half")
+    for left in (gone, alive):
+        os.utime(left, (time.time() - 3600,) * 2)
+    write_whole(tmp_path / "state", b"whole")
+    assert not gone.exists()
+    assert alive.exists()
+    assert young.exists()
+
+
+def test_a_strip_of_pixels_does_not_become_gigabytes() -> None:
+    prepare = Preprocessing((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), 224, 256)
+    with pytest.raises(InputError, match="allowed are 64,000,000"):
+        prepare([np.zeros((1, 4000, 3), np.uint8)])
+    assert prepare([np.zeros((100, 400, 3), np.uint8)]).shape == (1, 3, 224, 224)
+
+
+def test_a_label_does_not_name_billions_of_classes(tmp_path: Path) -> None:
+    np.savez(tmp_path / "images.npz", x=np.zeros((1, 4, 4, 3), np.uint8), y=np.array([2**31 - 1]))
+    with pytest.raises(DataError, match="label 2147483647"):
+        npz_images(tmp_path / "images.npz")
