@@ -311,6 +311,8 @@ class Adapted(nn.Module):
 
     def _load_named_state(self, tensors: Mapping[str, Any]) -> None:
         """Refuses a state that belongs to other weights; states of older versions do not say whose they are."""
+        if not isinstance(tensors, Mapping):
+            raise StateError(f"state_dict: got {type(tensors).__name__}; allowed is what state_dict() returns.")
         told = tensors.get(_SOURCE)
         if isinstance(told, Tensor) and not torch.equal(told.cpu(), self._source_fingerprint()):
             raise StateError(

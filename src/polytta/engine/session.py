@@ -208,12 +208,9 @@ class Session:
         with self._undisturbed():
             state = self.state
             logits = self._particle_logits(x, state)
-            weights, told = (
-                logits.new_full((logits.shape[0], logits.shape[2], self.particles), 1 / self.particles),
-                None,
-            )
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
                 batch = screen(self._admitted(x), self._grouped)
+                told, weights = None, self._equal_weights(logits)
                 usable = slice(None) if batch.usable is None else batch.usable
                 if batch.good.shape[0]:
                     images = self._by_population(batch.good)
@@ -222,9 +219,15 @@ class Session:
                     known = evidence.with_anchors(begun.evidence, *self.anchors)
                     aggregate, detail = self.config.aggregate, detail_of(images, self.config.aggregate)
                     told = aggregate.combine(logits[:, :, usable], known, detail)
-                    weights[:, usable] = aggregate.weights(known, detail, self.particles).to(weights.dtype)
+                    counted = aggregate.weights(known, detail, self.particles).to(weights.dtype)
+                    weights[:, usable] = counted / counted.sum(dim=-1, keepdim=True)
                 answer = self._answer(batch, told)
                 return (answer if self._grouped else answer.unsqueeze(0)), logits, weights
+
+    def _equal_weights(self, logits: Tensor) -> Tensor:
+        """(G, B, K) of logits (G, K, B, C)."""
+        shape = logits.shape[0], logits.shape[2], self.particles
+        return torch.full(shape, 1 / self.particles, dtype=torch.float64, device=logits.device)
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
@@ -481,6 +484,10 @@ class Session:
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: engines are made anew there, since recorded graphs cannot travel."""
         return {**self.__dict__, "_engine": None, "_engines": {}, "_steps": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._version = version(self._weights)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Session":
         other = self.__class__.__new__(self.__class__)

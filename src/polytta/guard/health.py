@@ -30,7 +30,7 @@ _QUIET_FORGIVES = 1024
 """Healthy steps after which earlier collapses are forgotten."""
 _SNAPSHOT_WITHIN = 0.125
 """Of the drift allowed: farther away nobody is sure enough to be gone back to."""
-_WEIGHED = 5
+_WEIGHED = 40
 """Times as far may go who is weighed by evidence."""
 _GAIN = 0.02
 """Of ln C: less is no gain of balance."""

@@ -30,7 +30,7 @@ MOST_CLASSES = 1_000_000
 
 def resolve(settings: Settings, model: nn.Module) -> Config:
     """What the settings mean for a model."""
-    literal = settings.preset in PRESETS
+    literal = isinstance(settings.preset, str) and settings.preset in PRESETS
     settings = completed(settings, model)
     check(settings)
     made = particles_of(settings)
