@@ -22,6 +22,8 @@ Protocol: TypeAlias = Literal["correct", "sar2023"]
 
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
 IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
+# A row of single pixels would be enormous by the time its shorter side is as long as a model wants it.
+MAX_RATIO = 100
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,10 @@ class Preprocessing:
         height, width, _ = image.shape
         if height == width == self.size:
             return image
+        if max(height, width) > MAX_RATIO * min(height, width):
+            raise InputError(
+                f"images: got {width} x {height} pixels; allowed is a longer side of {MAX_RATIO} times the shorter."
+            )
         wide = high = self.resize
         if self.fit == "crop":
             wide, high = (int(side * self.resize / min(height, width)) for side in (width, height))
