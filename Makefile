@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 DEMO ?=
 
-.PHONY: demo test test-kernels test-clip test-numerical check bench bench-gpu clean
+.PHONY: demo test test-kernels test-clip test-numerical check docs dist bench bench-gpu clean
 
 demo: $(VENV)/.base
 	$(RUN) -m polytta demo $(DEMO)
@@ -34,6 +34,16 @@ check: $(VENV)/.dev
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports --no-cache
 
+# The site, into site/; anything to complain about ends it.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+
+# What would go to the package index, and whether it would be taken.
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(RUN) -m build --no-isolation --outdir dist . >/dev/null
+	$(RUN) -m twine check --strict dist/*
+
 # glibc gives large blocks back to the system after every use, and the page faults of taking them again would be what
 # is measured at larger batches; both engines are timed with that turned off.
 bench: export MALLOC_TRIM_THRESHOLD_ = 8589934592
@@ -46,7 +56,7 @@ bench-gpu: $(VENV)/.dev
 	$(RUN) -m polytta perf --out docs
 
 clean:
-	rm -rf $(VENV) build dist polytta-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site polytta-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(RUN):
 	$(PYTHON) -m venv $(VENV)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from polytta import clip as clip
     from polytta import models as models
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 # Reachable after `import polytta`, and not imported before somebody reaches for them.
 _LAZY = {name: f"polytta.{name}" for name in ("bench", "checks", "clip", "lab", "models")}

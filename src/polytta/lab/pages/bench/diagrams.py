@@ -85,7 +85,7 @@ def disagreement_plots(panel: Panel, records: Records) -> list[Plot]:
         line, counts = _pooled(row.name, number, bins, edges=np.linspace(0.0, 1.0, 11))
         axes = (Axis("disagreement of particles", (0.0, 0.5, 1.0)), Axis("share wrong", (0.0, 0.5, 1.0)))
         svg = dotted_line_svg(line, *axes, f"Error against disagreement of {row.name}", diagonal=False, counts=counts)
-        said = f"Rising: where particles disagree, the answer is less to be trusted. {_counted(counts)}"
+        said = f"Where it rises, answers that particles disagree on are less to be trusted. {_counted(counts)}"
         plots.append(Plot(row.name, svg, said))
     return plots
 
