@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from polytta.aggregate import evidence
-from polytta.engine.guarding import Guarding
-from polytta.engine.parts import Parts
-from polytta.engine.squad import Squad
+from polytta.engine.making import engine_with_stored, made_engine, made_guarding, made_squads, told_hypotheses
 from polytta.engine.state import PopulationState
 from polytta.engine.step import Step, StepResult, detail_of
 from polytta.engine.stream_start import StreamStart
@@ -68,7 +66,7 @@ class Session:
         parameters = {slot.name: self.network.get_parameter(slot.name) for slot in self.layout.slots}
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
-        self.anchors = self._rows(self.config.anchors), self._rows(self.config.twins)
+        self.anchors = self.rows(self.config.anchors), self.rows(self.config.twins)
         self._weights = tuple(self.network.parameters())
         self._version = version(self._weights)
         self._engines: dict[frozenset[int], Engine] = {}
@@ -302,57 +300,29 @@ class Session:
         """The step; its engine is made at the first batch, when the shapes are known."""
         with self._turn:
             if not self._engines:
-                self._engines[frozenset()] = self._made_engine(x)
+                first = made_engine(self, x)
+                self.findings, self._engines[frozenset()] = first.findings, first
             return self._step_of(self._engine_for(sides), sides)[0]
 
     def _engine_for(self, sides: Sequence[int]) -> Engine:
         """The engine, with stored statistics for populations whose batches are of one class."""
-        stored = frozenset(number for number, left in enumerate(sides) if left)
+        stored = _marked(sides)
         if stored not in self._engines:
-            first, config = self._engines[frozenset()], self.config
-            kinds = [
-                "source" if number // config.particles in stored else kind
-                for number, kind in enumerate(config.statistics * config.populations)
-            ]
-            self._engines[stored] = type(first)(
-                self.network, self.layout, first.findings, kinds, first.precision, first.at_once
-            )
+            self._engines[stored] = engine_with_stored(self, self._engines[frozenset()], stored)
         return self._engines[stored]
-
-    def _made_engine(self, x: Tensor) -> Engine:
-        config = self.config
-        self._require_differentiable_lenses(x)
-        engine_class = choose_engine(config.settings.engine, self.source.device)
-        findings = engine_class.examine(self.network, x[:1], config.layers)
-        known = self.state.num_classes
-        if known and known != findings.num_classes:
-            raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
-        precision, at_once = config.settings.precision, config.settings.particles_at_once
-        kinds = config.statistics * config.populations
-        self.findings = findings
-        return engine_class(self.network, self.layout, findings, kinds, precision, at_once)
 
     def _step_of(self, engine: Engine, sides: Sequence[int]) -> tuple[Step, Recorded | None]:
         """The step of those awake, and the same as it is replayed."""
-        key = self.asleep, frozenset(number for number, left in enumerate(sides) if left)
+        key = self.asleep, _marked(sides)
         if key not in self._steps:
             config = self.config
-            guard = self._guarding(engine.findings.num_classes)
-            step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters, guard)
+            guard = made_guarding(self, engine.findings.num_classes)
+            step = Step(engine, made_squads(self), config.aggregate, *self.anchors, config.filters, guard)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
             self._steps[key] = (step, engine.recorder(replace(step, guarded=True)))
         return self._steps[key]
-
-    def _guarding(self, num_classes: int) -> Guarding | None:
-        watch = self.watch
-        if watch.policy is None:
-            return None
-        awake = [n % self.particles not in self.asleep for n in range(self.config.rows)]
-        learners = watch.learners & torch.tensor(awake, device=self.source.device)
-        begun = self._first_state(num_classes)
-        return Guarding(watch.policy, learners, self.anchors[1], watch.weighed, self.source, begun.method)
 
     @property
     def _recorded(self) -> Recorded | None:
@@ -371,28 +341,11 @@ class Session:
         everywhere = marks.unflatten(0, (self.populations, -1)).bool().all(dim=0).tolist()
         self.asleep = frozenset(number for number, rests in enumerate(everywhere) if rests)
 
-    def _squads(self) -> tuple[Squad, ...]:
-        """The particles by how they learn."""
-        config, found = self.config, []
-        groups = config.squads(self.asleep)
-        for numbers, method, learns in groups:
-            start = StreamStart(config.rows, 2, self.state.theta, self.source, self.network)
-            names = tuple(method.init(start)) if learns else ()
-            parts = Parts.of(config, method, numbers, names, self.source, self.network)
-            found.append(Squad(parts, self._rows(numbers) if len(groups) > 1 else None, learns))
-        return tuple(found)
-
-    def _rows(self, numbers: Sequence[int]) -> Tensor:
+    def rows(self, numbers: Sequence[int]) -> Tensor:
         """Rows of the particles of these numbers, population by population."""
         config = self.config
         rows = [config.particles * g + n for g in range(config.populations) for n in numbers]
         return torch.tensor(rows, device=self.source.device)
-
-    def _require_differentiable_lenses(self, x: Tensor) -> None:
-        """Particles that look differently are compared by the images before their lenses, by some diversifiers."""
-        lenses, diversity, particles = self.config.lenses, self.config.diversity, self.particles
-        if diversity.needs_input_gradient and lenses.differ(particles):
-            lenses.require_slopes(x, particles, diversity.name, twice=diversity.differentiates_twice(x))
 
     def _begun(self, state: PopulationState, findings: Findings, batch: int) -> tuple[PopulationState, str]:
         """A state with what only a batch can tell, the method's memory and the learning rates, and their origin."""
@@ -417,21 +370,14 @@ class Session:
         # Losses of different methods have no common mean.
         typical = rates.clone()
         for numbers, _, _ in self.config.squads(self.asleep):
-            rows = self._rows(numbers)
+            rows = self.rows(numbers)
             own = {name: value[rows] for name, value in found.items()}
             typical[rows] = pace.typical(rates[rows], own, self.populations)
         return typical
 
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """What is known of the particles of the one population."""
-        config, count = self.config, self.particles
-        known = evidence.with_anchors(self.state.evidence, *self.anchors)
-        weights = evidence.standing(known)[0].tolist() if "fine_images" in known and self.steps else [1 / count] * count
-        silent, restarts = config.never_learn | self.asleep, self.ledger.totals.restarts or (0,) * count
-        return tuple(
-            Hypothesis(n, axes, weights[n], n not in silent and config.methods[n].adapts, restarts[n])
-            for n, axes in enumerate(config.axes())
-        )
+        return told_hypotheses(self)
 
     @property
     def recorded(self) -> bool:
@@ -466,3 +412,12 @@ class Session:
             other._locate_parameters()
             other.watch.resume(other.state)
         return other
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        # How often a tensor was written to is not pickled.
+        self._version = version(self._weights)
+
+
+def _marked(sides: Sequence[int]) -> frozenset[int]:
+    return frozenset(number for number, left in enumerate(sides) if left)
