@@ -3,9 +3,9 @@
     python scripts/soak.py [--images 1000000] [--batch-size 16] [--method tent] [--guard default] [--window 10000]
 
 A small network is trained on blobs for some seconds; then the images drift for ever between shifts (contrast,
-brightness, noise, and classes that come in turn). Printed for every window: accuracy of the adapter and of the source on
-the same images, resident memory, time per step. The exit code is 1 if, after the first window, memory grows by more than
-16 MiB, or a window is more than a point below the source.
+brightness, noise, and classes that come in turn). Printed for every window: accuracy of the adapter and of the source
+on the same images, resident memory, time per step. The exit code is 1 if, after the first window, memory grows by more
+than 16 MiB, or a window is more than a point below the source.
 """
 
 import argparse
