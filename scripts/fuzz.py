@@ -11,6 +11,7 @@ Flips: one byte of a state file; the file must be refused. The exit code is 1 if
 
 import argparse
 import logging
+import math
 import os
 import random
 import signal
@@ -63,16 +64,21 @@ def settings(draw: random.Random) -> dict[str, object]:
     return chosen
 
 
+def fitting(value: float, dtype: torch.dtype) -> float:
+    most = torch.finfo(dtype).max
+    return max(-most, min(most, value)) if math.isfinite(value) else value
+
+
 def bad_input(draw: random.Random, dtype: torch.dtype) -> object:
     generator = torch.Generator().manual_seed(draw.randint(0, 2**31))
     x = torch.randn(draw.randint(1, 5), 3, 8, 8, generator=generator).to(dtype)
     kind = draw.randint(0, 19)
     values = [float("nan"), float("inf"), -float("inf"), 1e30, -1e30, 65504.0, 1e-40, 0.0, 1e6, 1e5]
     if kind < 6:
-        x.view(-1)[draw.randrange(x.numel())] = min(draw.choice(values), torch.finfo(dtype).max)
+        x.view(-1)[draw.randrange(x.numel())] = fitting(draw.choice(values), dtype)
         return x
     if kind < 9:
-        return torch.full_like(x, min(draw.choice(values), torch.finfo(dtype).max))
+        return torch.full_like(x, fitting(draw.choice(values), dtype))
     if kind == 9:
         return x * draw.choice([1e3, 1e5, 1e-20])
     odd: list[object] = [

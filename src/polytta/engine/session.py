@@ -11,23 +11,19 @@ from torch import Tensor, nn
 
 from polytta.aggregate import evidence
 from polytta.engine import standing
-from polytta.engine.guarding import Guarding
 from polytta.engine.intake import Intake, Make
-from polytta.engine.parts import Parts
-from polytta.engine.squad import Squad
+from polytta.engine.making import begun, first_state, made_engine, made_guarding, made_squads
 from polytta.engine.state import PopulationState
 from polytta.engine.step import Step, StepResult, detail_of
-from polytta.engine.stream_start import StreamStart
 from polytta.engine.watch import Watch
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
-from polytta.guard import begin as begin_guard
 from polytta.methods.text_targets import require_text
 from polytta.network.calling import Pick, call_plainly
 from polytta.network.copies import require_finite, share_structure, version
 from polytta.network.layout import Layout
 from polytta.network.statistics import FEWEST_IMAGES, FewImages, Statistics
-from polytta.optim import PopulationOptimizer, pace
+from polytta.optim import PopulationOptimizer
 from polytta.particles import Engine, FoldedEngine, choose_engine
 from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
 from polytta.particles.probe import Findings
@@ -80,7 +76,7 @@ class Session:
         parameters = {slot.name: self.network.get_parameter(slot.name) for slot in self.layout.slots}
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
-        self.anchors = self._rows(self.config.anchors), self._rows(self.config.twins)
+        self.anchors = self.rows(self.config.anchors), self.rows(self.config.twins)
         self._weights = tuple(self.network.parameters())
         self._version = version(self._weights)
         self._engine: Engine | None = None
@@ -92,7 +88,7 @@ class Session:
 
     def begin(self, num_classes: int) -> None:
         """Starts from the source model."""
-        self.state = self._first_state(num_classes)
+        self.state = first_state(self, num_classes)
         self.rates_origin = (
             "reference rule, at the first batch" if self.config.rates is None else self.config.rates.origin
         )
@@ -115,31 +111,15 @@ class Session:
         self.asleep: frozenset[int] = frozenset()
         self._looked = -1
 
-    def _first_state(self, num_classes: int) -> PopulationState:
-        theta = self.source.expand(self.config.rows, -1).clone()
-        known = (torch.nan,) * self.config.rows if self.config.rates is None else self.config.rates.values
-        rates = torch.tensor(known, dtype=torch.float64, device=theta.device)
-        step = torch.zeros((), dtype=torch.int64, device=theta.device)
-        relative = self.config.rates is not None and self.config.rates.relative
-        state = PopulationState(theta, rates, step, self.optimizer.init(theta), pace.begin(theta) if relative else {})
-        return self._with_classes(state, num_classes) if num_classes else state
-
-    def _with_classes(self, state: PopulationState, num_classes: int) -> PopulationState:
-        config = self.config
-        start = StreamStart(config.rows, num_classes, state.theta, self.source, self.network)
-        memory = {
-            config.method_prefix(method) + name: value.detach()
-            for _, method, learns in config.squads()
-            for name, value in (method.init(start).items() if learns else ())
-        }
-        begun = evidence.begin(config.rows, num_classes, state.theta, by_fineness=config.aggregate.by_fineness)
-        policy = self.watch.policy
-        guard = {} if policy is None else begin_guard(policy, state.theta, num_classes)
-        return replace(state, method=memory, evidence=begun, guard=guard)
-
     def expected_state(self, num_classes: int) -> PopulationState:
         """A state of the names and shapes that one of that many classes has; 0 is one before the first batch."""
-        return self._first_state(num_classes)
+        return first_state(self, num_classes)
+
+    def begun(self, state: PopulationState, findings: Findings, batch: int) -> tuple[PopulationState, str]:
+        """A state with what only a batch can tell, the method's memory and the learning rates, and their origin."""
+        if self._knows_stream and state.num_classes:
+            return state, self.rates_origin
+        return begun(self, state, findings, batch)
 
     def reset(self) -> None:
         """Returns to the source model and forgets everything learnt, learning rates that a stream decided included."""
@@ -175,7 +155,7 @@ class Session:
             grouped = self._by_population(images)
             sides = self.watch.looked(grouped, self.steps)
             step = self._ready(images, sides)
-            begun, origin = self._begun(self.state, step.engine.findings, grouped.shape[1])
+            begun, origin = self.begun(self.state, step.engine.findings, grouped.shape[1])
             told = self.watch.source_answers(step, begun, grouped, self.steps)
             result = self.watch.compared(step(begun, grouped), told)
             # Only now: a batch that was refused decides nothing.
@@ -215,7 +195,7 @@ class Session:
                 if batch.good.shape[0]:
                     images = self._by_population(batch.good)
                     # Weighed as the step itself would, which has the evidence of nothing before the first batch.
-                    begun = state if self.findings is None else self._begun(state, self.findings, images.shape[1])[0]
+                    begun = state if self.findings is None else self.begun(state, self.findings, images.shape[1])[0]
                     known = evidence.with_anchors(begun.evidence, *self.anchors)
                     aggregate, detail = self.config.aggregate, detail_of(images, self.config.aggregate)
                     told = aggregate.combine(logits[:, :, usable], known, detail)
@@ -249,7 +229,7 @@ class Session:
                 else:
                     grouped = self._by_population(images)
                     step = self._ready(images, self.watch.looked(grouped, self.steps))
-                    begun, _ = self._begun(state, step.engine.findings, grouped.shape[1])
+                    begun, _ = self.begun(state, step.engine.findings, grouped.shape[1])
                     logits = step.predict(begun, grouped)
                 logits = logits.unflatten(0, (self.populations, -1))
                 if batch.usable is None:
@@ -269,7 +249,7 @@ class Session:
                 return batch, None
             grouped = self._by_population(images)
             step = self._ready(images, self.watch.looked(grouped, self.steps))
-            begun, _ = self._begun(state, step.engine.findings, grouped.shape[1])
+            begun, _ = self.begun(state, step.engine.findings, grouped.shape[1])
             return batch, step(begun, grouped)
 
     @torch.no_grad()
@@ -342,8 +322,9 @@ class Session:
             for number, kind in enumerate(self._statistics_for(x) * self.populations)
         )
         if kinds not in self._engines:
-            self._engines[kinds] = self._made_engine(x, kinds)
+            self._engines[kinds] = made_engine(self, x, kinds, next(iter(self._engines.values()), None))
         self._engine = self._engines[kinds]
+        self.findings = self._engine.findings
         return self._engine
 
     def _statistics_for(self, x: Tensor) -> tuple[Statistics, ...]:
@@ -354,41 +335,17 @@ class Session:
         self._few_images.said()
         return tuple("blend" if kind == "batch" else kind for kind in config.statistics)
 
-    def _made_engine(self, x: Tensor, kinds: Sequence[Statistics]) -> Engine:
-        config = self.config
-        precision, at_once = config.settings.precision, config.settings.particles_at_once
-        if self._engines:
-            first = next(iter(self._engines.values()))
-            return type(first)(self.network, self.layout, first.findings, kinds, precision, at_once)
-        self._require_differentiable_lenses(x)
-        engine_class = choose_engine(config.settings.engine, self.source.device)
-        findings = engine_class.examine(self.network, x[:1], config.layers)
-        known = self.state.num_classes
-        if known and known != findings.num_classes:
-            raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
-        self.findings = findings
-        return engine_class(self.network, self.layout, findings, kinds, precision, at_once)
-
     def _step_of(self, engine: Engine) -> tuple[Step, Recorded | None]:
         """The step of those awake, and the same as it is replayed."""
         if (self.asleep, engine) not in self._steps:
             config = self.config
-            guard = self._guarding(engine.findings.num_classes)
-            step = Step(engine, self._squads(), config.aggregate, *self.anchors, config.filters, guard)
+            guard = made_guarding(self, engine.findings.num_classes)
+            step = Step(engine, made_squads(self), config.aggregate, *self.anchors, config.filters, guard)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
             self._steps[self.asleep, engine] = (step, engine.recorder(replace(step, guarded=True)))
         return self._steps[self.asleep, engine]
-
-    def _guarding(self, num_classes: int) -> Guarding | None:
-        watch = self.watch
-        if watch.policy is None:
-            return None
-        awake = [n % self.particles not in self.asleep for n in range(self.config.rows)]
-        learners = watch.learners & torch.tensor(awake, device=self.source.device)
-        begun = self._first_state(num_classes)
-        return Guarding(watch.policy, learners, self.anchors[1], watch.weighed, self.source, begun.method)
 
     @property
     def _recorded(self) -> Recorded | None:
@@ -405,47 +362,16 @@ class Session:
         everywhere = marks.unflatten(0, (self.populations, -1)).bool().all(dim=0).tolist()
         self.asleep = frozenset(number for number, rests in enumerate(everywhere) if rests)
 
-    def _squads(self) -> tuple[Squad, ...]:
-        """The particles by how they learn."""
-        config, found = self.config, []
-        groups = config.squads(self.asleep)
-        for numbers, method, learns in groups:
-            start = StreamStart(config.rows, 2, self.state.theta, self.source, self.network)
-            names = tuple(method.init(start)) if learns else ()
-            parts = Parts.of(config, method, numbers, names, self.source, self.network)
-            found.append(Squad(parts, self._rows(numbers) if len(groups) > 1 else None, learns))
-        return tuple(found)
-
-    def _rows(self, numbers: Sequence[int]) -> Tensor:
+    def rows(self, numbers: Sequence[int]) -> Tensor:
         """Rows of the particles of these numbers, population by population."""
         config = self.config
         rows = [config.particles * g + n for g in range(config.populations) for n in numbers]
         return torch.tensor(rows, device=self.source.device)
 
-    def _require_differentiable_lenses(self, x: Tensor) -> None:
-        """Particles that look differently are compared by the images before their lenses, by some diversifiers."""
-        lenses, diversity, particles = self.config.lenses, self.config.diversity, self.particles
-        if diversity.needs_input_gradient and lenses.differ(particles):
-            lenses.require_slopes(x, particles, diversity.name, twice=diversity.differentiates_twice(x))
-
-    def _begun(self, state: PopulationState, findings: Findings, batch: int) -> tuple[PopulationState, str]:
-        """A state with what only a batch can tell, the method's memory and the learning rates, and their origin."""
-        origin = self.rates_origin
-        if self._knows_stream and state.num_classes:
-            return state, origin
-        if not state.num_classes:
-            state = self._with_classes(state, findings.num_classes)
-        if not state.has_rates:
-            rates = self.config.reference_rates(findings.family(self.config.layers), batch)
-            origin = rates.origin
-            values = torch.tensor(rates.values, dtype=torch.float64, device=self.source.device)
-            state = replace(state, learning_rates=values)
-        return state, origin
-
     @property
     def learning_rates(self) -> Tensor:
         """(G·K,) one per particle, of paces those of a mean gradient; NaN until a batch has decided them."""
-        rows = [self._rows(numbers) for numbers, _, _ in self.config.squads(self.asleep)]
+        rows = [self.rows(numbers) for numbers, _, _ in self.config.squads(self.asleep)]
         return standing.learning_rates(self.state, rows, self.populations)
 
     def hypotheses(self) -> tuple[Hypothesis, ...]:
@@ -485,10 +411,6 @@ class Session:
         """What goes to another process: engines are made anew there, since recorded graphs cannot travel."""
         return {**self.__dict__, "_engine": None, "_engines": {}, "_steps": {}}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._version = version(self._weights)
-
     def __deepcopy__(self, memo: dict[int, object]) -> "Session":
         other = self.__class__.__new__(self.__class__)
         memo[id(self)] = other
@@ -504,3 +426,8 @@ class Session:
             other._locate_parameters()
             other.watch.resume(other.state)
         return other
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # How often a tensor was written to is not pickled.
+        self._version = version(self._weights)
