@@ -184,16 +184,17 @@ def main() -> int:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     logging.getLogger("polytta").setLevel(logging.CRITICAL)
+    draw, failed = random.Random(options.seed), False
     with tempfile.TemporaryDirectory() as folder:
-        draw = random.Random(options.seed)
-        parts = {
-            "inputs": fuzz_inputs(options.count, draw) if options.count else Counter(),
-            "kills": fuzz_kills(options.kills, draw, Path(folder)) if options.kills else Counter(),
-            "flips": fuzz_flips(options.flips, draw, Path(folder)) if options.flips else Counter(),
-        }
-    for part, found in parts.items():
-        print(part, ", ".join(f"{name} {number}" for name, number in sorted(found.items())) or "none")
-    return int(any(name.startswith("FAILED") for found in parts.values() for name in found))
+        for part, count, run in (
+            ("inputs", options.count, lambda: fuzz_inputs(options.count, draw)),
+            ("flips", options.flips, lambda: fuzz_flips(options.flips, draw, Path(folder))),
+            ("kills", options.kills, lambda: fuzz_kills(options.kills, draw, Path(folder))),
+        ):
+            found = run() if count else Counter[str]()
+            print(part, ", ".join(f"{name} {number}" for name, number in sorted(found.items())) or "none", flush=True)
+            failed |= any(name.startswith("FAILED") for name in found)
+    return int(failed)
 
 
 if __name__ == "__main__":
