@@ -28,12 +28,18 @@ def session_of(leader: int) -> list[int]:
     return found
 
 
+def hear() -> None:
+    """What is started in the background is born deaf to Ctrl-C, and so are its children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def interrupted(ready: Callable[[], object], *arguments: object) -> tuple[int, list[str]]:
     """Exit code and lines on stderr of a command that is interrupted as a terminal does it, as soon as it is ready."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
     command = [sys.executable, "-W", "error", "-m", "polytta", *map(str, arguments)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=environment, cwd=ROOT, start_new_session=True, **pipes) as process:  # type: ignore[call-overload]
+    how = {"env": environment, "cwd": ROOT, "start_new_session": True, "preexec_fn": hear, "text": True}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **how, **pipes) as process:  # type: ignore[call-overload]
         deadline = time.monotonic() + 100
         while not (ready() and len(session_of(process.pid)) > 2):
             assert process.poll() is None, process.stderr.read()

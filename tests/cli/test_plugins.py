@@ -30,7 +30,7 @@ diversity = {name = "grad", weight = 1.0}
 method = "confident:Confident"
 diversity = {name = "spread:Spread", weight = 0.5}
 optimizer = ["lion:Lion", "sgd", "lion:Lion"]
-lenses = ["unchanged", "grey:grey"]
+lenses = ["unchanged", "grey:grey", "unchanged"]
 aggregate = "cautious:Cautious"
 """
 

@@ -310,10 +310,10 @@ class Session:
 
     # ------------------------------------------------------------------ getting ready
 
-    def _ready(self, x: Tensor, sides: Sequence[int]) -> Step:
+    def _ready(self, x: Tensor, sides: Sequence[int] | None = None) -> Step:
         """The step; its engine is made at the first batch, when the shapes are known."""
         with self.turn:
-            return self._step_of(self._engine_for(x, sides))[0]
+            return self._step_of(self._engine_for(x, self.watch.sides if sides is None else sides))[0]
 
     def _engine_for(self, x: Tensor, sides: Sequence[int]) -> Engine:
         """The engine for batches (G·B, ...), with stored statistics for populations whose batches are of one class."""

@@ -246,7 +246,7 @@ def test_the_plan_knows_the_rates_and_settings_of_the_first_batch(settings: dict
     assert to_plain(adapted.settings).keys() - pinned.keys() == {
         *("engine", "populations", "particles_at_once"),
         *("axes", "size", "pace"),  # in one form alone once decided, and newer than records that keep their keys
-        *("steps", "episodic", "prompts"),  # newer too, and as they always were
+        *("steps", "episodic", "prompts", "guard"),  # newer too, and as they always were
     }
 
 

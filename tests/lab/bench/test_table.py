@@ -11,7 +11,7 @@ from polytta.lab.bench.cell import OPTIONS
 from polytta.lab.bench.table import TABLE, as_parquet, tables_of
 from polytta.settings import Settings
 
-COMMITTED = Path(__file__).parents[3] / "docs" / "results" / TABLE
+COMMITTED = Path(__file__).parents[3] / "docs" / "results" / "paper" / TABLE
 # Since the settings have one spelling: diversity.weight, say, and the option itself.
 GONE = {"weight", "options"}
 RECORDS = [
