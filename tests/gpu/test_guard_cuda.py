@@ -1,6 +1,7 @@
 """The guard inside a recorded step does what it does on the CPU: same verdicts, same actions, same answers."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
     ],
     ids=["population", "periodic", "hot", "single"],
 )
-def test_a_recorded_guard_does_what_it_does_on_the_cpu(kind: str, settings: dict[str, object]) -> None:
+def test_a_recorded_guard_does_what_it_does_on_the_cpu(kind: str, settings: dict[str, Any]) -> None:
     model = small_model(kind)
     # Looks at the source are rarer on a GPU, so none is due within this stream but the first.
     expected = polytta.adapt(model, engine="folded", exclude=None, **settings)
