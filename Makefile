@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 DEMO ?=
 
-.PHONY: demo test test-kernels test-clip test-numerical check docs dist bench bench-gpu clean
+.PHONY: demo test test-kernels test-long test-clip test-numerical check docs dist bench bench-gpu clean
 
 demo: $(VENV)/.base
 	$(RUN) -m polytta demo $(DEMO)
@@ -15,6 +15,10 @@ test: $(VENV)/.dev
 # GPU kernels in Triton's interpreter, which must be chosen before anything is imported.
 test-kernels: $(VENV)/.dev
 	TRITON_INTERPRET=1 $(RUN) -m pytest -n 2 tests/gpu/kernels tests/gpu/test_stem.py
+
+# Whole programs, clusters, zoos and tables of the paper.
+test-long: $(VENV)/.dev
+	$(RUN) -m pytest -n 2 -m long
 
 # CLIP models of their true shapes, every method on each: minutes.
 test-clip: $(VENV)/.dev

@@ -49,6 +49,7 @@ def test_demo_refuses_an_output_folder_that_is_a_file(capsys: pytest.CaptureFixt
     assert str(tmp_path / "file") in refusal(capsys, "demo", "--out", tmp_path / "file")
 
 
+@pytest.mark.long
 def test_demo_of_clip_with_names_of_ones_own(tmp_path: Path) -> None:
     names = ("cat", "sports car", "teapot")
     arguments = ("--images", 1, "--corruptions", "frost", "--classes", *names, "--out", tmp_path)

@@ -12,7 +12,10 @@ import pytest
 from tests.cli.program import ROOT
 from tests.lab.bench.networks import TINY
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="reads the process table")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="reads the process table"),
+]
 
 
 def session_of(leader: int) -> list[int]:

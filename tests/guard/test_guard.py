@@ -36,7 +36,12 @@ def drift(adapted: polytta.Adapted) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"method": "tent", "particles": 1}, {"method": "deyo", "particles": 2}, {"size": "small"}]
+    "settings",
+    [
+        {"method": "tent", "particles": 1},
+        {"method": "deyo", "particles": 2},
+        pytest.param({"size": "small"}, marks=pytest.mark.long),
+    ],
 )
 def test_healthy_streams_are_answered_as_without_a_guard(
     settings: dict[str, object], residual: SourceModel, photographs: tuple[Tensor, Tensor]

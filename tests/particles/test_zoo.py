@@ -9,6 +9,7 @@ from polytta.methods import DeYO
 zoo = pytest.importorskip("tests.particles.zoo")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(zoo.models()))
 def test_engines_agree(name: str) -> None:
     model, side = zoo.build(name)
@@ -26,6 +27,7 @@ def test_engines_agree(name: str) -> None:
         assert (runs[engine][1] - runs["loop"][1]).abs().max() <= 1e-8, engine
 
 
+@pytest.mark.long
 def test_single_precision_agreement_after_twenty_steps() -> None:
     model, side = zoo.build("timm/resnet50_gn")
     model = model.float()

@@ -27,6 +27,7 @@ print(seen, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss counts kilobytes only there")
 def test_a_million_images_grow_memory_by_less_than_200_mb(tmp_path):
     """A thousand class folders link to one folder of a thousand files: a million paths, few inodes."""

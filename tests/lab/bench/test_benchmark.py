@@ -32,6 +32,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_killed_five_times_it_ends_with_the_same_table(tmp_path: Path) -> None:
     """kill -9 at random moments of a run on the bundled model and images."""
     grid = Grid(corruptions=("fog", "contrast"), variants=("source", "tent"), images=20, seeds=(0, 1))

@@ -15,7 +15,7 @@ from polytta.lab.bench import Grid, Options, benchmark
 
 ray = pytest.importorskip("ray")
 
-pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.long, pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture

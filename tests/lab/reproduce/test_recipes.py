@@ -74,6 +74,7 @@ def test_every_table_and_figure_has_a_recipe() -> None:
 LONG = "tab:watt"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in NAMES if name != LONG])
 def test_recipe_on_bundled_data(name: str, tmp_path: Path) -> None:
     _check_all_is_shown(run(name, tmp_path), tmp_path)
@@ -115,6 +116,7 @@ def test_finished_cells_are_found_again(tmp_path: Path) -> None:
     assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
 
 
+@pytest.mark.long
 def test_watt_runs_all_but_what_needs_a_diffusion_model(tmp_path: Path) -> None:
     reproduced = run(LONG, tmp_path)
     _check_all_is_shown(reproduced, tmp_path)
