@@ -25,7 +25,7 @@ def compare(kind: str, batch: int, tolerance: float, **arguments: object) -> Non
     model = small_model(kind)
     expected = polytta.adapt(model, engine="folded", seed=0, **arguments)
     got = polytta.adapt(copy.deepcopy(model).cuda(), seed=0, **arguments)
-    for x in small_stream(batch, 6):
+    for x in small_stream(6, batch):
         assert (got(x.cuda()).cpu() - expected(x)).abs().max() <= tolerance
 
 

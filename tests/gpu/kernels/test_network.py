@@ -57,7 +57,7 @@ def network(norm: str) -> nn.Module:
 def test_kernels_compute_what_plain_modules_do(norm: str, masked: bool) -> None:
     model = network(norm).to(DEVICE).to(memory_format=torch.channels_last).eval()
     x = torch.randn(2, 3, 3, 16, 16, generator=torch.Generator().manual_seed(1)).to(DEVICE)
-    adapted = polytta.adapt(model, "tent", engine="static", lr=0.0)
+    adapted = polytta.adapt(model, "tent", engine="static", lr=0.0, statistics="batch")
     adapted.predict(x[0])
     findings = GraphEngine.examine(adapted.source_network, x[0, :1], adapted.config.layers)
     assert len(findings.before_relu) == 9
@@ -99,7 +99,7 @@ class ReadTwice(nn.Module):
 def test_gradients_of_all_readers_arrive(defers: bool) -> None:
     model = ReadTwice().to(DEVICE).to(memory_format=torch.channels_last).eval()
     x = torch.randn(1, 2, 3, 12, 12, generator=torch.Generator().manual_seed(1)).to(DEVICE)
-    adapted = polytta.adapt(model, "tent", engine="static", lr=0.0)
+    adapted = polytta.adapt(model, "tent", engine="static", lr=0.0, statistics="batch")
     adapted.predict(x[0])
     findings = GraphEngine.examine(adapted.source_network, x[0, :1], adapted.config.layers)
     assert not findings.before_relu
