@@ -1,23 +1,14 @@
 """Numbers in the documentation are those of the committed results."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.scripts.loading import script
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 FINDINGS = (ROOT / "docs" / "findings.md").read_text()
-
-
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

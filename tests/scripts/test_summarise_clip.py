@@ -1,6 +1,5 @@
 """Tables of the CLIP page: means, paired gains and times, and a page whose marked part alone is replaced."""
 
-import importlib.util
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from tests.lab.bench.records import random_record
+from tests.scripts.loading import script as loaded
 
 from polytta.errors import InputError
 from polytta.lab.bench.record import Record
@@ -19,12 +19,7 @@ IMAGES = 400
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("summarise_clip", ROOT / "scripts" / "summarise_clip.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded("summarise_clip")
 
 
 def record(row: str, corruption: str, seed: int, correct: np.ndarray) -> Record:

@@ -1,12 +1,12 @@
 """The plain loop that polytta is timed against does the same work: it gives the same answers."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 from tests.lab.bench.networks import reading
+from tests.scripts.loading import script as loaded
 
 import polytta
 from polytta.methods import WATTP, WATTS
@@ -17,15 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("time_clip", ROOT / "scripts" / "time_clip.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(importlib.import_module("sys").modules, "time_clip", module)
-        spec.loader.exec_module(module)
-    return module
+    return loaded("time_clip")
 
 
 @pytest.mark.parametrize("flips", [False, True])

@@ -15,7 +15,7 @@ from polytta.engine.state import PopulationState
 from polytta.engine.stream_start import StreamStart
 from polytta.errors import ModelError
 from polytta.guard import begin as begin_guard
-from polytta.network.statistics import Statistics
+from polytta.network.statistics import FEWEST_IMAGES, Statistics
 from polytta.optim import pace
 from polytta.particles import Engine, choose_engine
 from polytta.particles.probe import Findings
@@ -76,6 +76,18 @@ def made_engine(session: "Session", x: Tensor, kinds: Sequence[Statistics], firs
     if known and known != findings.num_classes:
         raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
     return engine_class(session.network, session.layout, findings, kinds, precision, at_once)
+
+
+def statistics_for(session: "Session", images: int, sides: Sequence[int]) -> tuple[Statistics, ...]:
+    """What BatchNorm layers of each particle use on so many images: stored ones where these are of one class."""
+    config, kinds = session.config, session.config.statistics
+    if config.blends_small_batches and images < FEWEST_IMAGES:
+        session.few_images.said()
+        kinds = tuple("blend" if kind == "batch" else kind for kind in kinds)
+    return tuple(
+        "source" if sides[number // config.particles] else kind
+        for number, kind in enumerate(kinds * config.populations)
+    )
 
 
 def made_guarding(session: "Session", num_classes: int) -> Guarding | None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from polytta.aggregate import evidence
 from polytta.engine import standing
 from polytta.engine.intake import Intake, Make
-from polytta.engine.making import begun, first_state, made_engine, made_guarding, made_squads
+from polytta.engine.making import begun, first_state, made_engine, made_guarding, made_squads, statistics_for
 from polytta.engine.state import PopulationState
 from polytta.engine.step import Step, StepResult, detail_of
 from polytta.engine.watch import Watch
@@ -22,7 +22,7 @@ from polytta.methods.text_targets import require_text
 from polytta.network.calling import Pick, call_plainly
 from polytta.network.copies import require_finite, share_structure, version
 from polytta.network.layout import Layout
-from polytta.network.statistics import FEWEST_IMAGES, FewImages, Statistics
+from polytta.network.statistics import FewImages, Statistics
 from polytta.optim import PopulationOptimizer
 from polytta.particles import Engine, FoldedEngine, choose_engine
 from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
@@ -56,7 +56,7 @@ class Session:
         self.populations, self.particles = config.populations, config.particles
         self._grouped = config.settings.populations is not None
         self.turn = Turn()
-        self._few_images = FewImages()
+        self.few_images = FewImages()
         for method in config.methods:
             require_text(model, method)
         require_finite(model)
@@ -190,7 +190,7 @@ class Session:
             logits = self._particle_logits(x, state)
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.device_of(self.source):
                 batch = screen(self._admitted(x), self._grouped)
-                told, weights = None, self._equal_weights(logits)
+                told, weights = None, standing.equal_weights(logits)
                 usable = slice(None) if batch.usable is None else batch.usable
                 if batch.good.shape[0]:
                     images = self._by_population(batch.good)
@@ -203,11 +203,6 @@ class Session:
                     weights[:, usable] = counted / counted.sum(dim=-1, keepdim=True)
                 answer = self._answer(batch, told)
                 return (answer if self._grouped else answer.unsqueeze(0)), logits, weights
-
-    def _equal_weights(self, logits: Tensor) -> Tensor:
-        """(G, B, K) of logits (G, K, B, C)."""
-        shape = logits.shape[0], logits.shape[2], self.particles
-        return torch.full(shape, 1 / self.particles, dtype=torch.float64, device=logits.device)
 
     def particle_logits(self, x: object) -> Tensor:
         """(G, K, B, C) logits of the particles as they are, the source model's for unusable images."""
@@ -317,23 +312,12 @@ class Session:
 
     def _engine_for(self, x: Tensor, sides: Sequence[int]) -> Engine:
         """The engine for batches (G·B, ...), with stored statistics for populations whose batches are of one class."""
-        kinds = tuple(
-            "source" if sides[number // self.particles] else kind
-            for number, kind in enumerate(self._statistics_for(x) * self.populations)
-        )
+        kinds = statistics_for(self, x.shape[0] // self.populations, sides)
         if kinds not in self._engines:
             self._engines[kinds] = made_engine(self, x, kinds, next(iter(self._engines.values()), None))
         self._engine = self._engines[kinds]
         self.findings = self._engine.findings
         return self._engine
-
-    def _statistics_for(self, x: Tensor) -> tuple[Statistics, ...]:
-        """What BatchNorm layers use on a batch of that size, for each particle."""
-        config = self.config
-        if not config.blends_small_batches or x.shape[0] // self.populations >= FEWEST_IMAGES:
-            return config.statistics
-        self._few_images.said()
-        return tuple("blend" if kind == "batch" else kind for kind in config.statistics)
 
     def _step_of(self, engine: Engine) -> tuple[Step, Recorded | None]:
         """The step of those awake, and the same as it is replayed."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from polytta.aggregate import evidence
@@ -21,6 +22,12 @@ def learning_rates(state: PopulationState, squads: Sequence[Tensor], populations
         own = {name: value[rows] for name, value in found.items()}
         typical[rows] = pace.typical(rates[rows], own, populations)
     return typical
+
+
+def equal_weights(logits: Tensor) -> Tensor:
+    """(G, B, K) of logits (G, K, B, C)."""
+    populations, particles, images, _ = logits.shape
+    return torch.full((populations, images, particles), 1 / particles, dtype=torch.float64, device=logits.device)
 
 
 def weights(known: evidence.State) -> Tensor | None:

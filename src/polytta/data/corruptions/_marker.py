@@ -29,29 +29,19 @@ def held_to_settings(
     """Hold the folder to its settings and to this process, and note at the end what is complete in it."""
     with alone_at(root, lambda: warnings.warn(f"destination: waiting for another process at {root}.", stacklevel=6)):
         try:
-            yield from _recorded(root, settings, types, severities, classes)
+            path = root / GENERATED_MARKER
+            complete = _complete_before(root, path, settings)
+            _write(path, settings, complete, classes)
+            yield
+            for name in types:
+                complete[name] = complete.get(name, set()) | set(severities)
+            _write(path, settings, complete, classes)
         except KeyboardInterrupt:
             raise Stopped(f"what is finished stays in {root}, and the same command goes on from there") from None
         finally:
             # The folder is this process's alone, so whatever is unfinished here is nobody's.
             for unfinished in root.rglob(".*.tmp"):
                 unfinished.unlink(missing_ok=True)
-
-
-def _recorded(
-    root: Path,
-    settings: dict[str, Any],
-    types: Iterable[str],
-    severities: Iterable[int],
-    classes: Sequence[str] | None,
-) -> Iterator[None]:
-    path = root / GENERATED_MARKER
-    complete = _complete_before(root, path, settings)
-    _write(path, settings, complete, classes)
-    yield
-    for name in types:
-        complete[name] = complete.get(name, set()) | set(severities)
-    _write(path, settings, complete, classes)
 
 
 def _complete_before(root: Path, path: Path, settings: dict[str, Any]) -> dict[str, set[int]]:
