@@ -24,6 +24,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("demo --sed 1", "--sed: got something unknown; allowed is what `polytta demo --help` lists (--seed?)."),
         ("data stat", "action: got 'stat'; allowed are 'status'."),
         ("", "command: got none; allowed are demo, bench, compare, "),
+        (
+            "corrupt a b --set cifar --severities 3",
+            "--severities: got something unknown; allowed is what `polytta corrupt",
+        ),
         ("bnech", "bnech: got something unknown; allowed is the commands demo, bench"),
         ("bench --seeds x", "--seeds: got 'x'; allowed is [INT [INT ...]]."),
         ("bench --jobs", "--jobs: got no value; allowed is what `polytta bench --help` lists."),

@@ -20,8 +20,8 @@ def refusal(box: str, arguments: Sequence[str], commands: Sequence[str]) -> str:
     first = " ".join(" ".join(sections[0]).split()) if sections else "the command line"
     command = arguments[0] if arguments and arguments[0] in commands else ""
     helped = f"what `polytta {command} --help` lists" if command else f"the commands {', '.join(commands)}"
-    if found := re.match(r"Unrecognized options: (.*)", first):
-        unknown = found[1].split(",")[0].strip()
+    if found := re.match(r"Unrecognized (?:or misplaced )?options: ([^\s,]+)", first):
+        unknown = found[1]
         flags = [flag[1] for section in sections[1:] for line in section if (flag := _FLAG.match(line))]
         near = get_close_matches(unknown, [*flags, *commands], 1)
         return f"{unknown}: got something unknown; allowed is {helped}{f' ({near[0]}?)' if near else ''}."
