@@ -3,7 +3,8 @@
     python scripts/measure_frontier.py OUT.csv [--device cuda] [--repeats 5] [--quick]
 
 One stream, as a user runs it: `polytta.adapt(model, size=...)`, batches of 1 and 64, the middle of several timings of
-the same number of steps, all rows in one process. "off" is the model itself, "deyo" one adapting model.
+the same number of steps, all rows in one process. "off" is the model itself, "deyo" one adapting model, "naive" three
+of them.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from polytta.models import create
 ROWS: dict[str, dict[str, Any] | None] = {
     "off": None,
     "deyo": {"method": "deyo", "particles": 1},
+    "naive": {"method": "deyo", "particles": 3},
     "looking": {"preset": "recommended", "pace": 0.0},
     "small": {"size": "small"},
     "default": {},
@@ -63,7 +65,7 @@ def main() -> None:
                     model = create(f"bundled/{name}").module.to(options.device).eval()
                     adapted = None if arguments is None else polytta.adapt(model, **precision, **arguments)
                     step = torch.no_grad()(model) if adapted is None else adapted
-                    many = (50 if on_gpu else 3) if batch == 1 else (20 if on_gpu else 1)
+                    many = (20 if on_gpu else 3) if batch == 1 else (10 if on_gpu else 1)
                     seconds(step, x, many)
                     middle = statistics.median(seconds(step, x, many) for _ in range(options.repeats))
                     particles = 1 if adapted is None else len(adapted.hypotheses)

@@ -42,15 +42,17 @@ class Prompts:
 
     def features(self, vectors: Tensor) -> Tensor:
         """(N, C, D) unit text features with the context's vectors (N, n, W) in place of its words."""
-        count, classes = vectors.shape[0], self.tokens.shape[0]
+        count, classes, asked_on = vectors.shape[0], self.tokens.shape[0], vectors.device
         before, after = self.embedded[:, : self.place], self.embedded[:, self.place + self.words :]
         parts = [
             before.expand(count, *before.shape),
-            vectors.to(before.dtype).unsqueeze(1).expand(-1, classes, -1, -1),
+            # Copies of a network share the encoder, and may be on another device.
+            vectors.to(before).unsqueeze(1).expand(-1, classes, -1, -1),
             after.expand(count, *after.shape),
         ]
         whole = torch.cat(parts, dim=2).flatten(0, 1)
-        return self.encoder.of_embedded(whole, self.tokens.repeat(count, 1)).unflatten(0, (count, classes))
+        told: Tensor = self.encoder.of_embedded(whole, self.tokens.repeat(count, 1))
+        return told.unflatten(0, (count, classes)).to(asked_on)
 
 
 def _shared(tokens: Tensor) -> int:

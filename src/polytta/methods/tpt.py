@@ -92,7 +92,7 @@ class TPT(Method):
     def tuned(self, network: Any, seen: Tensor) -> tuple[Tensor, Tensor]:
         """(N, n, W) contexts of N images, from unit features (N, V, D) of their views, and (N, k) the views kept."""
         prompts = _prompts(network, self.context)
-        first = prompts.first if self.vectors is None else self.vectors.to(prompts.first)
+        first = (prompts.first if self.vectors is None else self.vectors.to(prompts.first)).to(seen.device)
         vectors = first.expand(seen.shape[0], *first.shape).clone()
         moments, kept = (torch.zeros_like(vectors), torch.zeros_like(vectors)), None
         with torch.inference_mode(False), torch.enable_grad():

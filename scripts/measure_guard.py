@@ -1,0 +1,108 @@
+"""What the guard costs, and how often it alarms where nothing is wrong.
+
+    python scripts/measure_guard.py cost [--device cuda]
+    python scripts/measure_guard.py alarms [--device cuda] [--images 100000] [--model bundled/cifar10_resnet_gn]
+
+Cost: milliseconds of a step with the guard off and on, taken in turn within one process, the median of each. Alarms:
+honest images for ever (clean ones shuffled, or classes one after the other, 500 images of each), at the rates nobody
+had to give; printed are steps with a particle judged to have collapsed, and every action of the guard.
+"""
+
+import argparse
+import statistics
+import time
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+import polytta
+from polytta.lab.attack.material import open_images
+
+MODELS = ("bundled/cifar10_resnet_gn", "bundled/cifar10_vit_ln", "bundled/cifar10_resnet_bn")
+ROWS: dict[str, dict[str, object]] = {
+    "default": {},
+    "tent": {"method": "tent", "particles": 1},
+    "deyo": {"method": "deyo", "particles": 1},
+}
+IN_A_ROW = 500
+"""Images of one class before the next."""
+
+
+def synchronised(device: str) -> float:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def cost(options: argparse.Namespace) -> None:
+    """Prints milliseconds of a step with the guard off and on."""
+    for name in options.models:
+        model = polytta.models.create(name).module.to(options.device)
+        for batch in (1, 64):
+            x = torch.randn(batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(options.device)
+            for row, settings in ROWS.items():
+                both = [polytta.adapt(model, guard=guard, **settings) for guard in ("off", "default")]  # type: ignore[arg-type]
+                took: list[list[float]] = [[], []]
+                for turn in range(options.repeats + 2):
+                    for own, adapted in zip(took, both, strict=True):
+                        began = synchronised(options.device)
+                        for _ in range(options.calls):
+                            adapted(x)
+                        if turn >= 2:
+                            own.append((synchronised(options.device) - began) / options.calls)
+                off, on = (1000 * statistics.median(own) for own in took)
+                print(f"{name} batch {batch} {row}: {off:.3f} ms off, {on:.3f} ms on, {100 * (on / off - 1):+.1f} %", flush=True)
+
+
+def honest(x: Tensor, labels: Tensor, images: int, batch: int, *, in_turn: bool) -> list[Tensor]:
+    """Places of every batch."""
+    draw, found = torch.Generator().manual_seed(0), list[Tensor]()
+    while sum(map(len, found)) < images:
+        if in_turn:
+            for one in range(int(labels.max()) + 1):
+                places = (labels == one).nonzero().flatten()
+                found.append(places[torch.randint(len(places), (IN_A_ROW,), generator=draw)])
+        else:
+            found.append(torch.randperm(len(x), generator=draw))
+    return list(torch.cat(found)[:images].split(batch))
+
+
+def alarms(options: argparse.Namespace) -> None:
+    """Prints what the guard did on honest streams."""
+    for name in options.models:
+        source, x, numbers = open_images(name, options.dataset, options.distinct, 0)
+        labels = torch.from_numpy(numbers)
+        x, model = x.to(options.device), source.module.to(options.device)
+        for row in options.rows:
+            for in_turn in (False, True):
+                adapted = polytta.adapt(model, **ROWS[row])  # type: ignore[arg-type]
+                collapsed = 0
+                places = honest(x, labels, options.images, options.batch_size, in_turn=in_turn)
+                for own in tqdm(places, desc=f"{name} {row}", mininterval=10):
+                    adapted(x[own.to(options.device)])
+                    collapsed += adapted.last is not None and "collapsed" in adapted.last.health
+                done = {one: sum(counts) for one, counts in sorted(adapted.totals.actions.items())}
+                stream = "classes in turn" if in_turn else "shuffled"
+                print(f"{name} {row}, {stream}, {options.images} images: {collapsed} collapses, {done}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["cost", "alarms"])
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
+    parser.add_argument("--dataset", default="bundled")
+    parser.add_argument("--distinct", type=int, default=2000, help="images of the dataset; they come again and again")
+    parser.add_argument("--images", type=int, default=100_000)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--calls", type=int, default=10, help="in a row, of each repeat")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    {"cost": cost, "alarms": alarms}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()
