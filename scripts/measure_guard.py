@@ -52,7 +52,10 @@ def cost(options: argparse.Namespace) -> None:
                         if turn >= 2:
                             own.append((synchronised(options.device) - began) / options.calls)
                 off, on = (1000 * statistics.median(own) for own in took)
-                print(f"{name} batch {batch} {row}: {off:.3f} ms off, {on:.3f} ms on, {100 * (on / off - 1):+.1f} %", flush=True)
+                print(
+                    f"{name} batch {batch} {row}: {off:.3f} ms off, {on:.3f} ms on, {100 * (on / off - 1):+.1f} %",
+                    flush=True,
+                )
 
 
 def honest(x: Tensor, labels: Tensor, images: int, batch: int, *, in_turn: bool) -> list[Tensor]:

@@ -13,6 +13,8 @@ class Perf:
     had measured."""
     quick: bool = False
     """Only three particles with Grad against the reference, once; prints and writes nothing."""
+    goals: bool = False
+    """Only three particles with Grad against the reference; what else OUT/performance.json holds stays as it was."""
     show: Path | None = None
     """Make the page from this performance.json instead of measuring."""
 
@@ -29,9 +31,11 @@ class Perf:
                 print(f"{name:<80}{m.median:9.2f} ms{m.memory:8.0f} MiB")
             return
         if self.show is None:
-            partial = self.out / "performance.partial.json"
-            measurements = measure_all(after_table=lambda measured: measured.save(partial))
-            measurements.save(self.out / "performance.json")
+            kept, partial = self.out / "performance.json", self.out / "performance.partial.json"
+            before = Measurements.load(kept, "--goals") if self.goals else None
+            measurements = measure_all(goals_only=self.goals, after_table=lambda measured: measured.save(partial))
+            measurements = measurements if before is None else before.renewed(measurements)
+            measurements.save(kept)
             partial.unlink(missing_ok=True)
         else:
             measurements = Measurements.load(self.show)

@@ -1,6 +1,7 @@
 """What is measured is what the tables say; how fast it is, only a GPU can tell."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from polytta.errors import InputError
 from polytta.lab.perf import run
 from polytta.lab.perf.clock import Timing
 from polytta.lab.perf.goals import BUNDLED, GOALS
+from polytta.lab.perf.measurements import Measurement, Measurements
 
 
 @pytest.fixture
@@ -49,6 +51,16 @@ def test_the_reference_is_the_public_way_and_leaves_the_model_alone(bench: run._
     assert (reference.variant, reference.engine, reference.precision) == ("reference", "plain", "fp32")
     assert len(reference.milliseconds) == 3
     assert all(torch.equal(value, before[name]) for name, value in bench.network.state_dict().items())
+
+
+def test_what_is_measured_again_takes_the_place_of_the_older(bench: run._Bench) -> None:
+    def measured_by(device: str, *found: Measurement) -> Measurements:
+        return Measurements(device, torch.__version__, 1.0, list(found))
+
+    older, grad, other = replace(bench.reference(), engine="loop"), bench.step("grad", 3), bench.step("none", 3)
+    newer = [replace(bench.reference(), memory=7.0), replace(grad, milliseconds=[1.0])]
+    both = measured_by("old", older, grad, other).renewed(measured_by("new", *newer))
+    assert both == Measurements("new", torch.__version__, 1.0, [*newer, other], runs=2)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="measures more where there is a CUDA device")

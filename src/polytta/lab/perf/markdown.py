@@ -33,6 +33,12 @@ _REFERENCES = {
 }
 
 
+_PROCESSES = {
+    False: "all in one process",
+    True: f"the first table in one process by `{COMMAND} --goals`, the rest in an earlier one",
+}
+
+
 def _is_plain(measurements: Measurements) -> bool:
     return any(m.engine == PLAIN for m in measurements.measured)
 
@@ -42,7 +48,8 @@ def performance_markdown(measurements: Measurements) -> str:
     parts = [
         "# What particles cost on a GPU",
         f"Measured by `{COMMAND}` on one {measurements.device}, torch {measurements.torch}, random weights, every "
-        "sample selected, all in one process. Times are medians over rounds of steps, in milliseconds; a range is over "
+        f"sample selected, {_PROCESSES[measurements.runs > 1]}. Times are medians over rounds of steps, in "
+        "milliseconds; a range is over "
         f"three repeats. *Reference* is one model adapted by DeYO as the public code does it: eager, float32, indexing "
         f'({_REFERENCES[_is_plain(measurements)]}). Everything else is `engine="graph"`, and `precision="bf16"` where '
         'it does not say fp32, which is the default. "Roofline" is the arithmetic of a '

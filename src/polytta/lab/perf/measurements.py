@@ -40,6 +40,13 @@ class Measurement:
     flops: float
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """What was measured; the engine of a reference has changed."""
+        engine = None if self.variant == "reference" else self.engine
+        kind = (self.variant, self.particles, engine, self.precision, self.particles_at_once, self.populations)
+        return (self.model, self.batch, *kind)
+
+    @property
     def median(self) -> float:
         """Over the repeats, in milliseconds."""
         return sorted(self.milliseconds)[len(self.milliseconds) // 2]
@@ -54,12 +61,20 @@ class Measurements:
         torch: its version.
         matmul: floating-point operations per second of a large matrix product there.
         measured: one after the other.
+        runs: processes they come from; the newest measured the goals again.
     """
 
     device: str
     torch: str
     matmul: float
     measured: list[Measurement]
+    runs: int = 1
+
+    def renewed(self, newer: "Measurements") -> "Measurements":
+        """These with what is newer in the place of what it measured again, or beside it."""
+        again = {m.place for m in newer.measured}
+        kept = [m for m in self.measured if m.place not in again]
+        return Measurements(newer.device, newer.torch, newer.matmul, [*newer.measured, *kept], self.runs + 1)
 
     def find(self, model: str, batch: int, variant: str, particles: int, populations: int = 1) -> Measurement:
         """The measurement of a variant at its fastest with all particles at once, or the only one there is."""
@@ -94,10 +109,10 @@ class Measurements:
         write_whole(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
     @classmethod
-    def load(cls, path: Path) -> "Measurements":
+    def load(cls, path: Path, option: str = "--show") -> "Measurements":
         """Reads what ``save`` wrote."""
         try:
             stored = json.loads(path.read_text())
             return cls(**{**stored, "measured": [Measurement(**one) for one in stored["measured"]]})
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(f"--show: got {path}; allowed is a performance.json of polytta perf.") from error
+            raise InputError(f"{option}: got {path}; allowed is a performance.json of polytta perf.") from error

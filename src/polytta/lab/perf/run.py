@@ -46,29 +46,34 @@ PASSES = {"forward": 1, "grad": 5, "second derivative": 4}
 
 
 def measure_all(
-    *, quick: bool = False, after_table: Callable[[Measurements], None] = lambda measurements: None
+    *,
+    quick: bool = False,
+    goals_only: bool = False,
+    after_table: Callable[[Measurements], None] = lambda measurements: None,
 ) -> Measurements:
     """Measures all of it.
 
     Args:
         quick: only the six goals, once; without a CUDA device two tiny ones.
+        goals_only: only the six goals, as often as in a whole run.
         after_table: is given what there is after every table; the whole takes minutes.
     """
     on_gpu = torch.cuda.is_available()
     if not on_gpu and not quick:
         raise InputError("perf: got a machine without a CUDA device; allowed is one with it, or --quick.")
     repeats = 1 if quick else 3
+    few = quick or goals_only
     measured: list[Measurement] = []
     device = torch.cuda.get_device_name() if on_gpu else "CPU"
     measurements = Measurements(device, torch.__version__, matmul_rate(), measured)
     goals = GOALS if on_gpu else ON_A_CPU
-    with tqdm(total=len(goals) + (0 if quick else 3), unit="table") as bar:
+    with tqdm(total=len(goals) + (0 if few else 3), unit="table") as bar:
         for model, batch in goals:
             bar.set_description(f"{LABELS[model]}, batch {batch}")
-            measured += _Bench(model, batch, repeats).table(quick=quick)
+            measured += _Bench(model, batch, repeats).table(few=few)
             after_table(measurements)
             bar.update()
-        if not quick:
+        if not few:
             for measure in (_growth_in_particles, _growth_in_batch, _streams):
                 bar.set_description(measure.__name__.strip("_").replace("_", " "))
                 measured += measure(repeats)
@@ -97,16 +102,16 @@ class _Bench:
             self.network(self.x[:1])
         self.flops = float(counter.get_total_flops()) * batch
 
-    def table(self, *, quick: bool) -> list[Measurement]:
+    def table(self, *, few: bool) -> list[Measurement]:
         """Forward only, the reference, and particles with every diversity."""
         measured = [self.forward(), self.reference(), self.step("grad", 3, precision=DEFAULT_PRECISION)]
-        if not quick:
+        if not few:
             measured += [self.second_derivative(), self.step("none", 1)]
-        for particles in (3,) if quick else (3, 8):
-            for diversity in ("grad",) if quick else ("none", "kl", "svgd", "grad"):
+        for particles in (3,) if few else (3, 8):
+            for diversity in ("grad",) if few else ("none", "kl", "svgd", "grad"):
                 if self.best != DEFAULT_PRECISION or (diversity, particles) != ("grad", 3):
                     measured.append(self.step(diversity, particles))
-        if not quick and self.batch > 1:
+        if not few and self.batch > 1:
             measured.append(self.step("grad", PARTICLES[-1], particles_at_once=PARTICLES_AT_ONCE))
         return measured
 
