@@ -1,10 +1,11 @@
 """Records what every hypothesis of a wide product answers on the four corruptions kept for choosing settings.
 
     python scripts/fetch_cifar10.py DATA --train 3000
-    python scripts/record_hypotheses.py DATA/cifar10_train.npz OUT [--images 1984] [--models ...]
+    python scripts/record_hypotheses.py DATA/cifar10_train.npz OUT [--images 1984] [--models ...] [--methods deyo roid]
 
-Five lenses times paces from 0 to far too hot (times BatchNorm statistics), learning side by side without restarts, on
-clean images and under the extra corruptions at severities 3 and 5: no test image and no test corruption is looked at.
+Five lenses times paces from 0 to far too hot (times methods, times BatchNorm statistics), learning side by side without
+restarts, on clean images and under the extra corruptions at severities 3 and 5, each alone or (continual) one after the
+other: no test image and no test corruption is looked at.
 OUT/MODEL-SCENARIO.npz holds ``log_probs`` (streams, hypotheses, images, classes), ``labels``, ``domains``,
 ``fineness``, ``axes`` and ``anchors``; ``scripts/weigh_hypotheses.py`` works out what evidence would have made of them,
 and what each part of it is worth. Needs a GPU to be quick.
@@ -29,7 +30,8 @@ from polytta.models import create
 from polytta.network.norms import is_batch_norm
 from polytta.views import fineness
 
-SCENARIOS = {"batch1": 1, "label_shift": 64, "mixed": 64, "mild": 64}
+SCENARIOS = {"batch1": 1, "label_shift": 64, "mixed": 64, "mild": 64, "continual": 64}
+METHODS: dict[str, object] = {"roid": {"name": "roid", "use_prior_correction": False, "window": 16}}
 PACES = (0.0, 0.025, 0.1, 0.4, 1.6)
 DOMAINS = [(None, 0), *((name, severity) for severity in (3, 5) for name in EXTRA_CORRUPTIONS)]
 
@@ -47,6 +49,10 @@ def orders(scenario: str, labels: np.ndarray, seed: int) -> np.ndarray:
     if scenario == "mixed":
         places = np.stack(np.meshgrid(np.arange(len(DOMAINS)), np.arange(count), indexing="ij"), -1).reshape(-1, 2)
         return generator.permutation(places)[None, : 3 * count]
+    if scenario == "continual":
+        turns = generator.permutation(len(DOMAINS))
+        own = [np.stack([np.full(count, domain), generator.permutation(count)], -1) for domain in turns]
+        return np.concatenate(own)[None]
     if scenario == "label_shift":
         classes = generator.permutation(labels.max() + 1)
         place = np.concatenate([generator.permutation(np.flatnonzero(labels == label)) for label in classes])
@@ -56,7 +62,7 @@ def orders(scenario: str, labels: np.ndarray, seed: int) -> np.ndarray:
 
 
 def record(
-    model: nn.Module, images: Tensor, order: Tensor, batch: int, paces: list[float]
+    model: nn.Module, images: Tensor, order: Tensor, batch: int, paces: list[float], methods: list[str]
 ) -> tuple[Tensor, polytta.Adapted]:
     """(streams, hypotheses, images, classes) log-probabilities before each step."""
     streams = order.shape[0]
@@ -65,6 +71,7 @@ def record(
         model,
         preset="recommended",
         pace=paces,
+        method=[METHODS.get(name, name) for name in methods],
         statistics=("source", "blend") if mixed else "auto",
         aggregate=Evidence(restart=False, sleep=False),
         populations=streams,
@@ -89,6 +96,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", nargs="+", default=["cifar10_resnet_gn", "cifar10_vit_ln"])
     parser.add_argument("--paces", type=float, nargs="+", default=list(PACES))
+    parser.add_argument("--methods", nargs="+", default=["deyo"])
     parser.add_argument("--scenarios", nargs="+", default=list(SCENARIOS), choices=list(SCENARIOS))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -105,7 +113,7 @@ def main() -> None:
             batch = SCENARIOS[scenario]
             order = torch.as_tensor(orders(scenario, labels, options.seed)).to(device)
             order = order[:, : order.shape[1] - order.shape[1] % batch]
-            log_probs, adapted = record(source.module.to(device), images, order, batch, options.paces)
+            log_probs, adapted = record(source.module.to(device), images, order, batch, options.paces, options.methods)
             domains, items = order[..., 0].cpu().numpy(), order[..., 1].cpu().numpy()
             np.savez_compressed(
                 options.out / f"{name}-{scenario}.npz",

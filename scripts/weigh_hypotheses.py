@@ -1,6 +1,6 @@
 """What each part of evidence is worth, from the answers that ``record_hypotheses.py`` saved.
 
-    python scripts/weigh_hypotheses.py FOLDER [--paces 0 0.1]
+    python scripts/weigh_hypotheses.py FOLDER [--paces 0 0.1] [--methods deyo roid]
 
 Without restarts a particle learns the same alone or in a population, so every way to weigh them can be worked out
 afterwards, with the package's own code. A line has, for each model and scenario, the gain over the source model, mean
@@ -26,7 +26,8 @@ PARTS: dict[str, dict[str, object]] = {
     "without agreement": {"AGREEMENT": 0.0},
     "without fineness": {"SHRINKAGE": float("inf")},
     "without doubt": {"DOUBT": 0.0},
-    "without sameness": {"sameness": lambda state: torch.zeros_like(state["mean_entropy"])},
+    "without sameness": {"sameness": lambda state, populations=1: torch.zeros_like(state["mean_entropy"])},
+    "batch statistics by stored ones": {"CAUTION": 1e9},
     "without anchors": {"anchors": lambda state: torch.arange(state["mean_probs"].shape[0])},
     "half as sharp": {"SHARPNESS": 7.5},
     "twice as sharp": {"SHARPNESS": 30.0},
@@ -55,12 +56,19 @@ class Run:
         return found[0] - found[1]
 
 
-def read(file: Path, paces: list[float], without: str | None = None) -> Run:
-    """A file, as if the population had only some of the paces, and not this lens."""
+def read(file: Path, paces: list[float], methods: list[str], without: str | None = None) -> Run:
+    """A file, as if the population had only some of the paces and methods, and not this lens."""
     stored = np.load(file)
     axes = json.loads(str(stored["axes"]))
     wanted = {f"pace {pace:g}" for pace in paces}
-    kept = [n for n, own in enumerate(axes) if own["pace"] in wanted and own["lens"] != without]
+    kept = [
+        n
+        for n, own in enumerate(axes)
+        if own["pace"] in wanted
+        and own["lens"] != without
+        # Who never learns is there once, under the first method's name.
+        and (own["pace"] == "pace 0" or own.get("method", methods[0]) in methods)
+    ]
     anchors, twins = (torch.tensor([kept.index(row[n]) for n in kept]) for row in stored["anchors"].tolist())
     return Run(
         file.stem,
@@ -99,9 +107,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--paces", type=float, nargs="+", default=[0.0, 0.1])
+    parser.add_argument("--methods", nargs="+", default=["deyo"])
     options = parser.parse_args()
     files = sorted(options.folder.glob("*.npz"))
-    runs = [read(file, options.paces) for file in files]
+    runs = [read(file, options.paces, options.methods) for file in files]
     if not runs:
         raise SystemExit(f"got {options.folder}, which holds no records; allowed is what record_hypotheses.py wrote.")
     print("| | " + " | ".join(run.name for run in runs) + " |\n" + "|---" * (len(runs) + 1) + "|")
@@ -112,8 +121,8 @@ def main() -> None:
                 changed.enter_context(patch.object(evidence, name, value))
             line(label, runs, weighed)
     for lens in ("farther", "sharper", "horizontal_flip", "much_farther"):
-        line(f"without {lens}", [read(file, options.paces, lens) for file in files], weighed)
-    line("nothing learnt", [read(file, options.paces[:1]) for file in files], weighed)
+        line(f"without {lens}", [read(file, options.paces, options.methods, lens) for file in files], weighed)
+    line("nothing learnt", [read(file, options.paces[:1], options.methods) for file in files], weighed)
 
 
 if __name__ == "__main__":

@@ -177,11 +177,56 @@ def test_batches_of_one_class_are_seen_without_labels_and_those_by_chance_are_no
     gap = [evidence.scores(state)[0] - evidence.scores(state)[1] for state in (in_turn, by_chance)]
     assert gap[0] > 0.9
     assert abs(gap[1]) < 0.05
-    slowing = [Evidence().slowing(state) for state in (in_turn, by_chance)]
+    slowing = [Evidence().slowing(state, 1) for state in (in_turn, by_chance)]
     assert slowing[0] is not None
     assert slowing[1] is not None
     assert (slowing[0] < 0.01).all()
     assert (slowing[1] > 0.9).all()
+
+
+def by_the_batch(labels: Tensor, images: int) -> Tensor:
+    """Scores of one who names two classes of four, and of its like that is right by the statistics of the batch."""
+    biased = 3.0 * torch.nn.functional.one_hot(labels // 2 * 2, 4).double()
+    right = 6.0 * torch.nn.functional.one_hot(labels, 4).double()
+    logits, anchors, twins = torch.stack([biased, right]), torch.tensor([0, 0]), torch.tensor([0, 1])
+    state: dict[str, Tensor] = evidence.begin(2, 4, logits, by_fineness=True)
+    for start in range(0, images, 20):
+        known = evidence.with_anchors(state, anchors, twins)
+        state = evidence.observe(known, logits[:, start : start + 20], torch.zeros(1, 20))
+    return evidence.scores(evidence.with_anchors(state, anchors, twins))
+
+
+def test_statistics_of_the_batch_are_a_way_to_look_where_classes_come_by_chance() -> None:
+    shuffled = LABELS[torch.randperm(400, generator=torch.Generator().manual_seed(0))]
+    gains = [float(scores[1] - scores[0]) for scores in (by_the_batch(shuffled, 20), by_the_batch(shuffled, 400))]
+    # Surer of single images, which counts as far as it is known how classes come.
+    assert gains[1] > gains[0] + 0.3
+    in_turn = by_the_batch(LABELS.sort().values, 400)
+    assert in_turn[1] < in_turn[0] - 0.3
+
+
+def test_a_shift_that_leaves_few_classes_to_name_is_not_taken_for_classes_in_turn() -> None:
+    """One of two anchors says the first class of all images after the shift; the other is right."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(4, (800,), generator=generator)
+    right = 6.0 * torch.nn.functional.one_hot(labels, 4).double()
+    told = right.clone()
+    told[400:] = 6.0 * torch.nn.functional.one_hot(torch.zeros(400, dtype=torch.int64), 4).double()
+    state = observed(right, told)
+    assert float(turns.sameness(state)[1]) > 0.2
+    assert float(evidence.sameness(state).max()) < 0.05
+
+
+def test_populations_tell_apart_how_their_classes_come() -> None:
+    shuffled = LABELS[torch.randperm(400, generator=torch.Generator().manual_seed(0))]
+    alone = [batches(labels) for labels in (LABELS.sort().values, shuffled)]
+    joined = {
+        name: torch.cat([one[name] for one in alone]) if value.dim() else value for name, value in alone[0].items()
+    }
+    for name in ("anchor", "twin"):
+        joined[name] = torch.cat([alone[0][name], alone[1][name] + 2])
+    assert torch.equal(evidence.sameness(joined, 2), torch.cat([evidence.sameness(one) for one in alone]))
+    assert torch.equal(evidence.scores(joined, 2), torch.cat([evidence.scores(one) for one in alone]))
 
 
 def test_a_few_images_restart_nobody() -> None:

@@ -30,7 +30,7 @@ def followed(told: Tensor, batch: int) -> tuple[Tensor, dict[str, Tensor]]:
     state = turns.begin(1, told.shape[2], told)
     found = []
     for part in told.split(batch, dim=1):
-        found.append(turns.corrected(part, state))
+        found.append(turns.corrected(part, state, turns.sameness(state)))
         state = turns.observe(state, part.exp())
     return torch.cat(found, dim=1), state
 
@@ -105,7 +105,7 @@ def test_an_answer_is_what_bayes_rule_says() -> None:
         local = [(found[c] + 31 * (0.9, 0.1)[c] + 10 * 0.5) / 42 for c in (0, 1)]
         raw = [given[c] * (local[c] / 0.5) ** strength for c in (0, 1)]
         found = (raw[0] / sum(raw), raw[1] / sum(raw))
-    answer = turns.corrected(torch.tensor([[given]], dtype=torch.float64).log(), state)
+    answer = turns.corrected(torch.tensor([[given]], dtype=torch.float64).log(), state, turns.sameness(state))
     assert answer.exp()[0, 0].tolist() == pytest.approx(found)
 
 

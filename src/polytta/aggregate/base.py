@@ -47,7 +47,7 @@ class Aggregate(ABC):
         """(G, B, K) what each of K particles counts in the answers on images of that (G, B) fineness; sums are 1."""
         return fineness.new_full((*fineness.shape, particles), 1 / particles)
 
-    def slowing(self, evidence: Mapping[str, Tensor]) -> Tensor | None:
+    def slowing(self, evidence: Mapping[str, Tensor], populations: int) -> Tensor | None:
         """(R,) factors on the particles' paces at the next batch; None for none. Learning rates are left as given."""
         return None
 

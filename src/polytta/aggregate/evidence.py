@@ -26,8 +26,14 @@ were the same, at half its rate. One that has had no weight for long, for images
 wakes when evidence turns. Before there is evidence, anchors are trusted more than others.
 
 Where classes come in turn, BatchNorm statistics of a batch are those of a class, and whoever learns learns that there
-is one class. ``polytta.aggregate.turns`` sees it without labels: particles that go by the batch lose as much, paces
-shrink, and every particle's answers are taken together with the classes around them.
+is one class. ``polytta.aggregate.turns`` sees it without labels, as a number t from 0 to 1. Particles that go by the
+batch are one more way to look where t is 0, with the one that goes by it and learns nothing as their anchor (*twin*);
+where t is 1, or not known yet, their anchor goes by stored statistics:
+
+    sᵢ = (1-t') sᵢ(twin) + t' sᵢ(anchor) - t 1[by the batch],     t' = t + (1-t) 128 / (128 + images)
+
+Paces shrink by (1-t)², and every particle's answers are taken together with the classes around them. Anchors tell t, as
+far as they are trusted: a shift that leaves one of them few classes to name must not pass for classes in turn.
 """
 
 from collections.abc import Mapping
@@ -44,7 +50,7 @@ from polytta.aggregate.base import Aggregate, Restart
 HORIZON = 1000
 SHARPNESS = 15.0
 SMALLEST_PROB = 1e-6
-FORMULA = "b H(m0) - h0 + 2 dH + 0.6 da - sameness in shares of ln C, by fineness, classes in turn, geometric"
+FORMULA = "b H(m0) - h0 + 2 dH + 0.6 da in shares of ln C, by fineness, by twin and anchor as classes come, geometric"
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
@@ -56,6 +62,8 @@ AGREEMENT = 0.6
 """What agreement counts, of 1 where all agree."""
 DOUBT = 3.0
 """How much, as a logarithm, anchors are trusted more before there is evidence."""
+CAUTION = 128.0
+"""Images after which classes that come by chance are half believed to."""
 COLLAPSE = 0.25
 """How far behind what it was before it learnt a particle has collapsed."""
 
@@ -151,9 +159,21 @@ def standing(state: State, populations: int = 1) -> Tensor:
     return (_by_fineness(state, populations).softmax(dim=1) * seen).sum(dim=-1)
 
 
-def sameness(state: State) -> Tensor:
-    """(R,) how alike in class images near one another are, by each particle's anchor (``polytta.aggregate.turns``)."""
-    return turns.sameness(state)[anchors(state)] if "turn_near" in state else torch.zeros_like(state["mean_entropy"])
+def sameness(state: State, populations: int = 1) -> Tensor:
+    """(R,) how alike in class images near one another are (``polytta.aggregate.turns``), one number per population.
+
+    Anchors tell it, as far as they are trusted: where a shift leaves one of them few classes to name, what it says of
+    images that follow one another is always alike.
+    """
+    if "turn_near" not in state:
+        return torch.zeros_like(state["mean_entropy"])
+    anchor = anchors(state)
+    looking, _ = _scores(state["mean_probs"], state["mean_entropy"], state["agreement"], anchor, populations)
+    is_anchor = anchor == torch.arange(anchor.shape[0], device=anchor.device)
+    trusted = torch.where(is_anchor, SHARPNESS * _patience(state) * looking, -torch.inf)
+    trusted = trusted.unflatten(0, (populations, -1)).softmax(dim=1)
+    told = (trusted * turns.sameness(state).unflatten(0, (populations, -1))).sum(dim=1, keepdim=True)
+    return told.expand_as(trusted).flatten()
 
 
 def rested(state: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
@@ -168,14 +188,12 @@ def rested(state: State, images: int, step: Tensor, populations: int) -> dict[st
 def _by_fineness(state: State, populations: int) -> Tensor:
     """(G, K, M) logarithms of the particles' weights at the points of the grid."""
     anchor = anchors(state)
-    overall = scores(state, populations)
-    looking, learning = _scores(
-        state["fine_probs"], state["fine_entropy"], state["fine_agreement"], anchor, populations
-    )
-    fine = looking + learning - _misled(state).unsqueeze(-1)
+    same = sameness(state, populations)
+    overall = sum(_both_ways(state, ("mean_probs", "mean_entropy", "agreement"), same, populations))
+    fine = sum(_both_ways(state, ("fine_probs", "fine_entropy", "fine_agreement"), same, populations))
     known = state["fine_images"] / (state["fine_images"] + SHRINKAGE)
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
-    patience = state["images"] / (state["images"] + PATIENCE)
+    patience = _patience(state)
     changed = (anchor != torch.arange(anchor.shape[0], device=anchor.device)).unflatten(0, (populations, -1))
     return SHARPNESS * patience * own - DOUBT * (1 - patience) ** 2 * changed.unsqueeze(-1)
 
@@ -190,15 +208,35 @@ def _told_by_others(probs: Tensor, anchor: Tensor, populations: int) -> Tensor:
 
 
 def _overall(state: State, populations: int) -> tuple[Tensor, Tensor]:
-    agreements = state.get("agreement", torch.zeros_like(state["mean_entropy"]))
-    looking, learning = _scores(state["mean_probs"], state["mean_entropy"], agreements, anchors(state), populations)
-    return looking, learning - _misled(state)
+    same = sameness(state, populations)
+    return _both_ways(state, ("mean_probs", "mean_entropy", "agreement"), same, populations)
 
 
-def _misled(state: State) -> Tensor:
-    """(R,) what is taken from particles that go by the statistics of batches of one class."""
-    by_batch = anchors(state) != state.get("twin", anchors(state))
-    return sameness(state) * by_batch
+def _both_ways(state: State, names: tuple[str, str, str], same: Tensor, populations: int) -> tuple[Tensor, Tensor]:
+    """(R, ...) what looking and what learning is worth.
+
+    Who goes by the statistics of batches is judged as one more way to look, and the more classes come in turn (R,), or
+    the less is known of that, the more by the anchor on stored statistics.
+    """
+    probs, entropies, agreements = (state.get(name, torch.zeros_like(state["mean_entropy"])) for name in names)
+    anchor = anchors(state)
+    twin = state.get("twin", anchor)
+    own = _scores(probs, entropies, agreements, twin, populations)
+    stored = _scores(probs, entropies, agreements, anchor, populations)
+    unknown = CAUTION / (CAUTION + state["turn_images"]) if "turn_images" in state else torch.ones_like(same)
+    distrust, misled = (
+        rows.reshape(-1, *[1] * (entropies.dim() - 1)).expand_as(entropies)
+        for rows in (same + (1 - same) * unknown, same * (anchor != twin))
+    )
+    looking, learning = (
+        torch.lerp(by_twin, by_anchor, distrust) for by_twin, by_anchor in zip(own, stored, strict=True)
+    )
+    return looking, learning - misled
+
+
+def _patience(state: State) -> Tensor:
+    """() how much evidence counts for, of 1."""
+    return state["images"] / (state["images"] + PATIENCE)
 
 
 def _scores(
@@ -251,6 +289,7 @@ class Evidence(Aggregate):
             "patience": PATIENCE,
             "agreement": AGREEMENT,
             "doubt": DOUBT,
+            "caution": CAUTION,
             "collapse": COLLAPSE,
             "turns": str((turns.NEAR, turns.LONG, turns.PSEUDO_IMAGES, turns.FLAT_IMAGES, turns.ROUNDS)),
             "fineness": str(FINENESS),
@@ -264,7 +303,8 @@ class Evidence(Aggregate):
             return told.squeeze(-3)
         if not evidence:
             return told.clamp(min=log(SMALLEST_PROB)).mean(dim=-3).log_softmax(dim=-1)
-        told = turns.corrected(told.flatten(0, 1), evidence).view_as(told).clamp(min=log(SMALLEST_PROB))
+        same = sameness(evidence, logits.shape[0])
+        told = turns.corrected(told.flatten(0, 1), evidence, same).view_as(told).clamp(min=log(SMALLEST_PROB))
         by_image = weights(evidence, fineness).transpose(-1, -2).to(logits.dtype)
         return (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
 
@@ -272,9 +312,9 @@ class Evidence(Aggregate):
         """Those of ``combine``."""
         return weights(evidence, fineness) if evidence else super().weights(evidence, fineness, particles)
 
-    def slowing(self, evidence: State) -> Tensor | None:
+    def slowing(self, evidence: State, populations: int) -> Tensor | None:
         """(R,) factors on paces: the less, the more a batch is of one class."""
-        return (1 - sameness(evidence)).square() if evidence else None
+        return (1 - sameness(evidence, populations)).square() if evidence else None
 
     def after_step(self, evidence: State, images: int, step: Tensor, populations: int) -> dict[str, Tensor]:
         """Who sleeps."""

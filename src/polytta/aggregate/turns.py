@@ -67,8 +67,8 @@ def sameness(state: State) -> Tensor:
     return (2 * (state["turn_near"] - far) / (state["turn_self"] - far).clamp(min=SMALLEST_GAP)).clamp(0, 1)
 
 
-def corrected(log_probs: Tensor, state: State) -> Tensor:
-    """(R, B, C) answers, given what classes there are around them."""
+def corrected(log_probs: Tensor, state: State, same: Tensor) -> Tensor:
+    """(R, B, C) answers, given what classes there are around them, as far as those are the ``same`` (R,)."""
     seen, (batch, classes) = state["turn_images"], log_probs.shape[1:]
     mean = torch.lerp(
         state["turn_mean"],
@@ -77,7 +77,7 @@ def corrected(log_probs: Tensor, state: State) -> Tensor:
     ).unsqueeze(1)
     kept = _kept(seen, batch).reshape(-1, 1, 1)
     before = kept * state["turn_recent"].unsqueeze(1)
-    strength = sameness(state).reshape(-1, 1, 1)
+    strength = same.reshape(-1, 1, 1)
     found = log_probs
     for _ in range(ROUNDS):
         local = found.exp().sum(dim=1, keepdim=True).to(mean.dtype) + before + PSEUDO_IMAGES * mean

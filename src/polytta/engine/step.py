@@ -68,7 +68,7 @@ class Step:
 
     def __call__(self, state: PopulationState, x: Tensor) -> StepResult:
         """Predicts on ``x`` (G, B, ...) and learns from it."""
-        slowing = self.aggregate.slowing(self._evidence(state)) if state.pace else None
+        slowing = self.aggregate.slowing(self._evidence(state), x.shape[0]) if state.pace else None
         now = state if slowing is None else replace(state, learning_rates=state.learning_rates * slowing)
         outcomes = [squad.learn(self.engine, squad.share_of(now), x) for squad in self.squads]
         after = self._joined(state, outcomes)
