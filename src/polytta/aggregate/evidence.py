@@ -189,8 +189,13 @@ def _by_fineness(state: State, populations: int) -> Tensor:
     """(G, K, M) logarithms of the particles' weights at the points of the grid."""
     anchor = anchors(state)
     same = sameness(state, populations)
-    overall = sum(_both_ways(state, ("mean_probs", "mean_entropy", "agreement"), same, populations))
-    fine = sum(_both_ways(state, ("fine_probs", "fine_entropy", "fine_agreement"), same, populations))
+    overall, fine = (
+        torch.add(*_both_ways(state, names, same, populations))
+        for names in (
+            ("mean_probs", "mean_entropy", "agreement"),
+            ("fine_probs", "fine_entropy", "fine_agreement"),
+        )
+    )
     known = state["fine_images"] / (state["fine_images"] + SHRINKAGE)
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
     patience = _patience(state)
@@ -221,8 +226,10 @@ def _both_ways(state: State, names: tuple[str, str, str], same: Tensor, populati
     probs, entropies, agreements = (state.get(name, torch.zeros_like(state["mean_entropy"])) for name in names)
     anchor = anchors(state)
     twin = state.get("twin", anchor)
-    own = _scores(probs, entropies, agreements, twin, populations)
     stored = _scores(probs, entropies, agreements, anchor, populations)
+    if twin is anchor:
+        return stored
+    own = _scores(probs, entropies, agreements, twin, populations)
     unknown = CAUTION / (CAUTION + state["turn_images"]) if "turn_images" in state else torch.ones_like(same)
     distrust, misled = (
         rows.reshape(-1, *[1] * (entropies.dim() - 1)).expand_as(entropies)

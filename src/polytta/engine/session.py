@@ -76,7 +76,9 @@ class Session:
         parameters = {slot.name: self.network.get_parameter(slot.name) for slot in self.layout.slots}
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
-        self.anchors = self.rows(self.config.anchors), self.rows(self.config.twins)
+        anchors = self.rows(self.config.anchors)
+        # The same object where they are the same rows: evidence then has less to work out.
+        self.anchors = anchors, anchors if self.config.twins == self.config.anchors else self.rows(self.config.twins)
         self._weights = tuple(self.network.parameters())
         self._version = version(self._weights)
         self._engine: Engine | None = None
