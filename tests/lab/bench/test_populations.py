@@ -47,7 +47,7 @@ def assert_same(one: Record, other: Record) -> None:
 
 def test_the_default_row_says_nothing_and_is_what_adapt_does() -> None:
     (found,) = Grid(variants=("default",), corruptions=("fog",)).cells()
-    assert found.settings == VARIANTS["default"] == {}
+    assert found.settings == VARIANTS["default"] == {"guard": "default"}
     tiny = cell({})
     plan, source = plan_cell(tiny), source_model(tiny)
     config = resolve(tiny.to_settings(), source.module)

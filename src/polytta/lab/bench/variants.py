@@ -45,7 +45,8 @@ VARIANTS: dict[str, RowSettings] = {
     "source_mirror": {"method": "source", "particles": 1, "views": "mirror"},
     "source_lenses": {"method": "source", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
     "lenses": {"method": "deyo", "particles": 5, "lenses": "optics", "aggregate": "evidence"},
-    "default": {},
+    # Exactly what `polytta.adapt(model)` is, its guard included.
+    "default": {"guard": "default"},
     "looking": {"preset": "recommended", "pace": 0.0},
     **CLIP_VARIANTS,
 }
