@@ -21,7 +21,7 @@ from polytta.errors import ConfigError
 from polytta.methods.base import Method
 from polytta.methods.prompts import Prompts
 from polytta.methods.text_targets import features_of
-from polytta.roles import Context, Lesson, Noise, Pass, Sight, State, entropy
+from polytta.roles import Context, Lesson, Noise, Pass, Sight, Start, State, entropy
 
 _VALUES_AT_ONCE = 2**25
 """Of what the text encoder reads; it keeps some hundred times as much to differentiate."""
@@ -67,6 +67,16 @@ class TPT(Method):
             )
         if not isinstance(self.context, str) or not self.context.strip():
             raise ConfigError(f"method: got {self.name}(context={self.context!r}); allowed are one word or more.")
+
+    def init(self, start: Start) -> State:
+        """Nothing to remember; vectors to begin with must fit the words they stand for."""
+        wanted = _prompts(start.network, self.context).first.shape
+        if self.vectors is not None and self.vectors.shape != wanted:
+            raise ConfigError(
+                f"method: got {self.name}(vectors={tuple(self.vectors.shape)}) for context {self.context!r}; allowed "
+                f"are {tuple(wanted)}, a vector for each of its tokens."
+            )
+        return {}
 
     def look(self, context: Context, passes: Sequence[Pass], logits: Tensor, state: State) -> Sight:
         """The answer with the prompts of this batch's images."""
