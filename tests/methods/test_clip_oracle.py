@@ -94,6 +94,15 @@ def test_clipartt(number: int) -> None:
         same(answers(adapted, x), wanted)
 
 
+def test_sentences_of_all_classes_are_those_of_each() -> None:
+    network = zero_shot(clip(0), tokenize, CLASSES[:4], "photo")
+    every = CLIPArTT(classes=2).every_sentence(network, torch.zeros(1, dtype=torch.float64))
+    assert every.shape == (4, 4, 24)
+    for first, second in ((0, 3), (3, 0), (2, 1)):
+        asked = f"a photo of a {CLASSES[first]} or {CLASSES[second]}"
+        assert torch.equal(every[first, second], network.text.features([asked])[0])
+
+
 @pytest.mark.parametrize("number", range(4))
 def test_episodic_tent(number: int) -> None:
     optimizer, particles = ("adam", "sgd")[number % 2], (1, 3)[number // 2]
