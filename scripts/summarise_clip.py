@@ -41,11 +41,12 @@ NAMES = {
     "watt_s_aug_kl": "WATT-S+Aug+Reg (KL)",
     "watt_s_aug_svgd": "WATT-S+Aug+Reg (SVGD)",
     "watt_s_aug_grad": "WATT-S+Aug+Reg (Grad)",
+    "watt_lenses": "WATT-S, one round, five lenses",
     "prompts_own": "a template each, by evidence",
     "looking": "default, never learning",
     "default": "**default**",
 }
-OURS = ("default", "looking", "prompts_own")
+OURS = ("default", "looking", "prompts_own", "watt_lenses")
 REGULARISED = ("watt_s_aug_kl", "watt_s_aug_svgd", "watt_s_aug_grad")
 
 Run = Mapping[tuple[str, str, int, int], Record]
@@ -159,6 +160,8 @@ def goals(run: Run, times: Times, batch: int) -> list[str]:
     for row in REGULARISED:
         if row in rows and "watt_s" in rows and places_of(run, row, "watt_s"):
             said.append(f"{NAMES[row]} over WATT-S: {paired(run, row, 'watt_s')} (goal +2).")
+    if {"watt_lenses", "watt_s"} <= set(rows) and places_of(run, "watt_lenses", "watt_s"):
+        said.append(f"{NAMES['watt_lenses']}, over WATT-S: {paired(run, 'watt_lenses', 'watt_s')}.")
     others = [row for row in rows if row not in OURS and "default" in rows and places_of(run, row, "default")]
     if others:
         # On the streams that each has with it: not all have run on the same.
