@@ -226,9 +226,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path, help="folder of polytta bench")
     parser.add_argument("--times", type=Path, help="CSV of scripts/time_clip.py")
+    parser.add_argument("--note", help="what else is to be known of the run, said below its tables")
     parser.add_argument("--into", type=Path, help="file to put the tables into, between the marks")
     options = parser.parse_args()
-    found = text(list(read_records(options.run)), times_of(options.times))
+    tables = text(list(read_records(options.run)), times_of(options.times))
+    found = "\n\n".join(part for part in (tables, options.note) if part)
     print(found)
     if options.into is not None:
         put_into(options.into, found)
