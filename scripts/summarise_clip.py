@@ -1,12 +1,14 @@
 """Tables of docs/clip.md: every CLIP row of a run beside zero-shot, with what it costs.
 
-    polytta bench --config benchmarks/grids/clip_batch128.toml --seeds 0 1 2 --out out/clip
+    polytta bench --config benchmarks/grids/clip_batch128.toml ... --out out/clip    (pieces: see that file)
     python scripts/time_clip.py --out out/clip_times.csv
     python scripts/summarise_clip.py out/clip --times out/clip_times.csv --into docs/clip.md
 
 Prints the tables, and with --into puts them between the marks in that file. Gains are over zero-shot on the same
 images; their intervals are 95 %, from the paired differences image by image. Seeds have the same images in another
-order and count as one draw of them; corruptions count as draws of their own.
+order and count as one draw of them; corruptions count as draws of their own. Costly rows may have fewer images or
+corruptions than others: a row is held against another on the longest streams that both have, and the table says which.
+Passes are images through the image encoder for each image answered, over all particles, views and steps.
 """
 
 from __future__ import annotations
@@ -39,27 +41,29 @@ NAMES = {
     "watt_s_aug_kl": "WATT-S+Aug+Reg (KL)",
     "watt_s_aug_svgd": "WATT-S+Aug+Reg (SVGD)",
     "watt_s_aug_grad": "WATT-S+Aug+Reg (Grad)",
+    "watt_lenses": "WATT-S, one round, five lenses",
     "prompts_own": "a template each, by evidence",
     "looking": "default, never learning",
     "default": "**default**",
 }
+OURS = ("default", "looking", "prompts_own", "watt_lenses")
 REGULARISED = ("watt_s_aug_kl", "watt_s_aug_svgd", "watt_s_aug_grad")
 
-Run = Mapping[tuple[str, str, int], Record]
-"""{(row, corruption, seed): record}."""
+Run = Mapping[tuple[str, str, int, int], Record]
+"""{(row, corruption, seed, images): record}."""
 Times = Mapping[tuple[str, int], Mapping[str, str]]
 """{(row, batch): line of the CSV}."""
 
 
 def runs_of(records: Iterable[Record]) -> dict[tuple[str, str, int], Run]:
     """{(model, dataset, batch size): its records}."""
-    found: dict[tuple[str, str, int], dict[tuple[str, str, int], Record]] = {}
+    found: dict[tuple[str, str, int], dict[tuple[str, str, int, int], Record]] = {}
     for record in records:
         cell = record.cell
         if cell.corruption is None or not isinstance(cell.corruption, str):
             continue
         place = (cell.model, cell.dataset, cell.batch_size)
-        found.setdefault(place, {})[cell.variant, cell.corruption, cell.seed] = record
+        found.setdefault(place, {})[cell.variant, cell.corruption, cell.seed, record.results.images] = record
     return found
 
 
@@ -72,21 +76,23 @@ def times_of(file: Path | None) -> Times:
 
 def rows_of(run: Run) -> list[str]:
     """Rows in the order of the names, then the others."""
-    known = dict.fromkeys(row for row, _, _ in run)
+    known = dict.fromkeys(place[0] for place in run)
     return [row for row in NAMES if row in known] + [row for row in known if row not in NAMES]
 
 
-def places_of(run: Run, *rows: str) -> list[tuple[str, int]]:
-    """(corruption, seed) that all these rows have."""
-    have = [{(corruption, seed) for own, corruption, seed in run if own == row} for row in rows]
-    return sorted(set.intersection(*have))
+def places_of(run: Run, *rows: str) -> list[tuple[str, int, int]]:
+    """(corruption, seed, images) that all these rows have, of streams as long as there are."""
+    have = [{place[1:] for place in run if place[0] == row} for row in rows]
+    shared = set.intersection(*have)
+    longest = max((images for _, _, images in shared), default=0)
+    return sorted(place for place in shared if place[2] == longest)
 
 
-def mean(run: Run, row: str) -> float:
-    """Percent, over corruptions of means over seeds."""
+def mean(run: Run, row: str, beside: str = ZERO_SHOT) -> float:
+    """Percent, over corruptions of means over seeds, on the streams that another row has too."""
     by_corruption: dict[str, list[float]] = {}
-    for corruption, seed in places_of(run, row):
-        by_corruption.setdefault(corruption, []).append(run[row, corruption, seed].results.accuracy)
+    for place in places_of(run, row, beside):
+        by_corruption.setdefault(place[0], []).append(run[(row, *place)].results.accuracy)
     return float(np.mean([np.mean(own) for own in by_corruption.values()]))
 
 
@@ -94,48 +100,77 @@ def gain(run: Run, row: str, over: str) -> tuple[float, float]:
     """Points over another row on the streams both have, and half of the interval."""
     differences: dict[str, list[float]] = {}
     variances: dict[str, list[float]] = {}
-    for corruption, seed in places_of(run, row, over):
-        own, other = (run[name, corruption, seed].correct.astype(np.float64) for name in (row, over))
-        differences.setdefault(corruption, []).append(float((own - other).mean()))
-        variances.setdefault(corruption, []).append(float((own - other).var() / len(own)))
+    for place in places_of(run, row, over):
+        own, other = (run[(name, *place)].correct.astype(np.float64) for name in (row, over))
+        differences.setdefault(place[0], []).append(float((own - other).mean()))
+        variances.setdefault(place[0], []).append(float((own - other).var() / len(own)))
     points = float(np.mean([np.mean(own) for own in differences.values()]))
     spread = sqrt(sum(float(np.mean(own)) for own in variances.values())) / len(variances)
     return 100 * points, 100 * 1.96 * spread
 
 
+def passes(run: Run, row: str) -> tuple[float, float]:
+    """Forward and backward, for each image."""
+    results = [run[(row, *place)].results for place in places_of(run, row)]
+    images = sum(own.images for own in results)
+    forward, backward = (sum(getattr(own, f"{way}_samples") for own in results) for way in ("forward", "backward"))
+    return forward / images, backward / images
+
+
+def extent(run: Run, row: str) -> str:
+    """Corruptions x images."""
+    places = places_of(run, row, ZERO_SHOT)
+    return f"{len({corruption for corruption, _, _ in places})} x {places[0][2]:,}"
+
+
 def table(run: Run, times: Times) -> str:
     """One line per row."""
     batches = sorted({batch for _, batch in times})
-    header = ["", "mean accuracy", "gain over zero-shot", *(f"ms, batch {batch}" for batch in batches)]
+    header = ["", "corruptions x images", "percent right", "gain over zero-shot", "passes forward, backward"]
+    header += [f"ms, batch {batch}" for batch in batches]
     header += [f"times a plain loop's speed, batch {batch}" for batch in batches]
     lines = [_line(header), _line([":--", *["--:"] * (len(header) - 1)])]
     for row in rows_of(run):
+        if not places_of(run, row, ZERO_SHOT):
+            continue
         gained = ""
         if row != ZERO_SHOT:
             points, half = gain(run, row, ZERO_SHOT)
             gained = f"{points:+.1f} ± {half:.1f}"
-        cells = [NAMES.get(row, row), f"{mean(run, row):.1f}", gained]
+        forward, backward = passes(run, row)
+        cells = [NAMES.get(row, row), extent(run, row), f"{mean(run, row):.1f}", gained]
+        cells.append(f"{forward:.0f}, {backward:.0f}")
         cells += [_time(times, row, batch, "milliseconds") for batch in batches]
         cells += [_time(times, row, batch, "times_faster") for batch in batches]
         lines.append(_line(cells))
     return "\n".join(lines)
 
 
+def paired(run: Run, row: str, over: str) -> str:
+    """A gain in words, and on what."""
+    points, half = gain(run, row, over)
+    places = places_of(run, row, over)
+    corruptions = len({place[0] for place in places})
+    return f"{points:+.1f} ± {half:.1f} points ({corruptions} corruption(s), {places[0][2]:,} images of each)"
+
+
 def goals(run: Run, times: Times, batch: int) -> list[str]:
     """What was hoped for, beside what was seen."""
     rows, said = rows_of(run), []
-    regularised = [row for row in REGULARISED if row in rows]
-    if regularised and "watt_s" in rows:
-        best = max(regularised, key=lambda row: mean(run, row))
-        points, half = gain(run, best, "watt_s")
-        said.append(f"{NAMES[best]} over WATT-S: {points:+.1f} ± {half:.1f} points (goal +2).")
-    others = [row for row in rows if row not in ("default", "looking", "prompts_own")]
-    if "default" in rows and others:
-        best = max(others, key=lambda row: mean(run, row))
-        points, half = gain(run, "default", best)
-        said.append(
-            f"The default over the best of the others, {NAMES.get(best, best)}: {points:+.1f} ± {half:.1f} points."
-        )
+    for row in REGULARISED:
+        if row in rows and "watt_s" in rows and places_of(run, row, "watt_s"):
+            said.append(f"{NAMES[row]} over WATT-S: {paired(run, row, 'watt_s')} (goal +2).")
+    if {"watt_lenses", "watt_s"} <= set(rows) and places_of(run, "watt_lenses", "watt_s"):
+        said.append(f"{NAMES['watt_lenses']}, over WATT-S: {paired(run, 'watt_lenses', 'watt_s')}.")
+    others = [row for row in rows if row not in OURS and "default" in rows and places_of(run, row, "default")]
+    if others:
+        # On the streams that each has with it: not all have run on the same.
+        best = max(others, key=lambda row: gain(run, row, "default")[0])
+        name = NAMES.get(best, best)
+        said.append(f"The default over the best of the others, {name}: {paired(run, 'default', best)}.")
+    if {"default", "watt_p"} <= set(rows):
+        own, other = (sum(passes(run, row)) for row in ("default", "watt_p"))
+        said.append(f"The default needs {own / other:.3f} of WATT-P's passes (goal 0.1).")
     if ("default", batch) in times and ("watt_p", batch) in times:
         own, other = (float(times[row, batch]["milliseconds"]) for row in ("default", "watt_p"))
         said.append(f"A batch of {batch} takes the default {own / other:.3f} of WATT-P's time (goal 0.1).")
@@ -151,11 +186,11 @@ def text(records: Sequence[Record], times: Times) -> str:
             raise InputError(f"RUN: got no row {ZERO_SHOT!r} on {dataset}; allowed are runs with it.")
         places = places_of(run, ZERO_SHOT)
         first = run[(ZERO_SHOT, *places[0])]
-        corruptions, seeds = ({place[number] for place in places} for number in (0, 1))
+        seeds = {seed for _, seed, _ in places}
         heading = (
-            f"{model} on {dataset}, severity {first.cell.severity}, {len(corruptions)} corruption(s), "
-            f"{first.results.images:,} images of each, {len(seeds)} seed(s), batches of {batch}, "
-            f"{first.cell.option('precision')}. Percent right, mean over corruptions."
+            f"{model} on {dataset}, severity {first.cell.severity}, {len(seeds)} seed(s), batches of {batch}, "
+            f"{first.cell.option('precision')}, on {_device(first)}. Percent right, mean over corruptions; rows with "
+            "other corruptions or fewer images than zero-shot are to be held against it by their gains alone."
         )
         parts += [heading, table(run, times), "\n".join(f"- {line}" for line in goals(run, times, batch))]
     if times:
@@ -173,6 +208,11 @@ def put_into(file: Path, found: str) -> None:
     file.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{rest.partition(END)[2]}", "utf-8")
 
 
+def _device(record: Record) -> str:
+    name = str(record.environment.get("device", "an unnamed device"))
+    return "a CPU" if name == "cpu" else name
+
+
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -186,9 +226,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path, help="folder of polytta bench")
     parser.add_argument("--times", type=Path, help="CSV of scripts/time_clip.py")
+    parser.add_argument("--note", help="what else is to be known of the run, said below its tables")
     parser.add_argument("--into", type=Path, help="file to put the tables into, between the marks")
     options = parser.parse_args()
-    found = text(list(read_records(options.run)), times_of(options.times))
+    tables = text(list(read_records(options.run)), times_of(options.times))
+    found = "\n\n".join(part for part in (tables, options.note) if part)
     print(found)
     if options.into is not None:
         put_into(options.into, found)

@@ -21,10 +21,10 @@ def test_the_three_lines_run() -> None:
     assert adapted(torch.randn(2, 3, 32, 32)).shape == (2, 3)
 
 
-def test_the_diversified_form_in_its_text_is_allowed() -> None:
-    call = re.search(r"`(polytta\.adapt\(network, polytta\.methods\.WATTS.*?\))`", PAGE, re.DOTALL)
-    assert call is not None
+def test_the_populations_of_watt_in_its_text_are_allowed() -> None:
+    calls = re.findall(r"`(polytta\.adapt\(network, polytta\.methods\.WATTS.*?\))`", PAGE, re.DOTALL)
     network = polytta.models.create("bundled/mini_clip").module
-    adapted = eval(call.group(1), {"polytta": polytta, "network": network})
-    assert (adapted.config.particles, adapted.config.diversity.name) == (3, "grad")
-    assert adapted.config.methods[0].order == "own"
+    lensed, diversified = (eval(call, {"polytta": polytta, "network": network}).config for call in calls)
+    assert (lensed.particles, len(lensed.lenses.transforms), lensed.methods[0].rounds) == (5, 5, 1)
+    assert (diversified.particles, diversified.diversity.name) == (3, "grad")
+    assert diversified.methods[0].order == "own"

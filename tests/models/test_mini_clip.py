@@ -69,9 +69,9 @@ def test_it_is_a_zero_shot_classifier_whose_padding_does_not_matter() -> None:
 def test_images_of_one_class_are_right_for_each_others_captions() -> None:
     labels = torch.tensor([0, 0, 1])
     features = torch.eye(2)[labels]
-    scale = torch.tensor(10.0)
-    right = contrastive_loss(features, features, scale, labels)
-    wrong = contrastive_loss(features, features.flip(0), scale, labels)
+    scale, true = torch.tensor(10.0), labels.unsqueeze(1) == labels.unsqueeze(0)
+    right = contrastive_loss(features, features, scale, true)
+    wrong = contrastive_loss(features, features.flip(0), scale, true)
     assert float(right) < float(wrong)
     assert abs(float(right) - 2 / 3 * 0.6931472) < 1e-4
 

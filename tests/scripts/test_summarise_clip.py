@@ -25,7 +25,8 @@ def script() -> ModuleType:
 def record(row: str, corruption: str, seed: int, correct: np.ndarray) -> Record:
     made = random_record(0)
     cell = replace(made.cell, variant=row, corruption=corruption, seed=seed, batch_size=128, settings={})
-    results = replace(made.results, accuracy=100 * float(correct.mean()), images=len(correct))
+    counts = {"images": len(correct), "forward_samples": 3 * len(correct), "backward_samples": 2 * len(correct)}
+    results = replace(made.results, accuracy=100 * float(correct.mean()), **counts)
     return replace(made, cell=cell, results=results, correct=correct)
 
 
@@ -66,14 +67,33 @@ def test_gains_are_paired_and_known(script: ModuleType, records: list[Record]) -
 def test_the_table_and_the_goals_say_so(script: ModuleType, records: list[Record], tmp_path: Path) -> None:
     (tmp_path / "times.csv").write_text(TIMES)
     found = script.text(records, script.times_of(tmp_path / "times.csv"))
-    assert "2 corruption(s), 400 images of each, 2 seed(s), batches of 128" in found
-    assert re.search(r"\*\*default\*\* \| \d+\.\d \| \+10\.0 ± 2\.1 \| 2\.0 \|  \|", found)
-    assert "WATT-S+Aug+Reg (KL) over WATT-S: +5.0" in found
+    assert "2 seed(s), batches of 128" in found
+    assert re.search(r"\*\*default\*\* \| 2 x 400 \| \d+\.\d \| \+10\.0 ± 2\.1 \| 3, 2 \| 2\.0 \|  \|", found)
+    assert "WATT-S+Aug+Reg (KL) over WATT-S: +5.0 ± 1.5 points (2 corruption(s), 400 images of each)" in found
     assert "The default over the best of the others" in found
     assert "A batch of 128 takes the default 0.050 of WATT-P's time" in found
     assert "Times: a device, bf16" in found
     with pytest.raises(InputError, match="got no row 'source'"):
         script.text([one for one in records if one.cell.variant != "source"], {})
+
+
+def test_rows_are_held_against_others_on_the_longest_streams_they_share(
+    script: ModuleType, records: list[Record]
+) -> None:
+    few = np.arange(100) % 2 == 0
+    short = [record("source", "fog", 0, few), record("default", "fog", 0, few), record("watt_p", "fog", 0, ~few)]
+    ((_, run),) = script.runs_of([*records, *short]).items()
+    assert script.places_of(run, "default", "source") == [
+        (name, seed, 400) for name in ("fog", "snow") for seed in (0, 1)
+    ]
+    assert script.places_of(run, "default", "watt_p") == [("fog", 0, 100)]
+    assert script.gain(run, "watt_p", "source")[0] == 0
+    found = script.text([*records, *short], {})
+    assert "WATT-P | 1 x 100 | 50.0 | +0.0 ± 19.6 | 3, 2 |" in found
+    assert "The default over the best of the others, WATT-P: +0.0 ± 19.6 points (1 corruption(s), 100 images" in found
+    assert "The default needs 1.000 of WATT-P's passes" in found
+    alone = script.text([*records, record("tpt", "frost", 0, few)], {})
+    assert "TPT" not in alone, "nothing to hold it against"
 
 
 def test_only_what_is_between_the_marks_is_replaced(script: ModuleType, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Sentences that class names are put into before the text encoder reads them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
 
 from polytta.errors import InputError
 
@@ -26,11 +27,11 @@ def resolve_templates(templates: str | Sequence[str]) -> tuple[str, ...]:
         if templates not in TEMPLATES:
             raise InputError(f"templates: got {templates!r}; allowed are {sorted(TEMPLATES)}, or a list of sentences.")
         return TEMPLATES[templates]
-    found = tuple(templates)
+    found = _listed(templates)
     wrong = [one for one in found if not isinstance(one, str) or one.count("{}") != 1]
     if wrong or not found:
         raise InputError(
-            f"templates: got {wrong[0] if wrong else list(found)!r}; allowed are sentences with one {{}} in the place "
+            f"templates: got {(wrong[0] if wrong else templates)!r}; allowed are sentences with one {{}} in the place "
             "of the class name."
         )
     return found
@@ -38,10 +39,17 @@ def resolve_templates(templates: str | Sequence[str]) -> tuple[str, ...]:
 
 def resolve_classes(classes: Sequence[str]) -> tuple[str, ...]:
     """The class names, two or more and all different."""
-    found = () if isinstance(classes, str) else tuple(classes)
-    repeated = sorted({name for name in found if found.count(name) > 1})
+    found = _listed(classes)
     if len(found) < 2 or not all(isinstance(name, str) and name.strip() for name in found):
-        raise InputError(f"classes: got {classes!r}; allowed are the names of two classes or more.")
+        raise InputError(f"classes: got {classes!r}; allowed are the names of two classes or more, in a list.")
+    bare = [name.strip() for name in found]
+    repeated = sorted({name for name in bare if bare.count(name) > 1})
     if repeated:
         raise InputError(f"classes: got {repeated[0]!r} more than once; allowed are different names.")
     return found
+
+
+def _listed(given: object) -> tuple[Any, ...]:
+    """What is in a list; nothing of a set, whose order, and so that of the answers, is another in every process."""
+    ordered = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
+    return tuple(given) if isinstance(given, Iterable) and ordered else ()

@@ -1,6 +1,7 @@
 """A text encoder of whatever library: sentences to features, and prompts whose first words are vectors to learn."""
 
 from collections.abc import Callable, Sequence
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -87,8 +88,17 @@ class TextEncoder:
         return torch.stack([self.features([one.replace("{}", name) for name in classes]) for one in templates])
 
     def encoded(self, tokens: Tensor) -> Tensor:
-        """(N, D) unit features of (N, L) tokens."""
-        return F.normalize(pooled(self._encode(tokens)), dim=-1)
+        """(N, D) unit features of (N, L) tokens; InputError for those of another vocabulary or length."""
+        try:
+            found = self._encode(tokens)
+        except (IndexError, RuntimeError, ValueError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise InputError(
+                f"tokenizer: got {tuple(tokens.shape)} token numbers up to {int(tokens.max())}, which the text encoder "
+                f"cannot take; allowed is the model's own tokenizer; it said: {' '.join(str(error).split())}"
+            ) from error
+        return F.normalize(pooled(found), dim=-1)
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """(N, L, W) what the encoder makes of token numbers first."""
@@ -99,7 +109,7 @@ class TextEncoder:
         """(N, D) unit features of (N, L, W) embeddings in place of those of ``tokens``, which say where texts end."""
         handle = self._embedding_layer(tokens).register_forward_hook(lambda *_: embedded)
         try:
-            return self.encoded(tokens)
+            return F.normalize(pooled(self._encode(tokens)), dim=-1)
         finally:
             handle.remove()
 
@@ -143,7 +153,7 @@ class TextEncoder:
         marks = 0 if hasattr(self._tokenizer, "model_max_length") else 2
         if needed + marks > tokens.shape[1]:
             raise InputError(
-                f"classes, templates: got {longest!r}, which takes {needed + marks} tokens; allowed are "
+                f"classes, templates: got {shorten(longest, 60)!r}, which takes {needed + marks} tokens; allowed are "
                 f"{tokens.shape[1]}, as the text encoder has."
             )
 

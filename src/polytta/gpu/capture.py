@@ -12,6 +12,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 import torch
@@ -25,6 +26,8 @@ from polytta.guard import all_in_range
 # Streams end with one odd batch; a service may see a few sizes. Each recording keeps its activations allocated.
 RECORDINGS = 4
 _WARM_UPS = 3
+# Seconds after which one is enough: so long a step is many passes, each of which has warmed up the next.
+_LONG_STEP = 1.0
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,12 @@ class CapturedSteps:
         # Memory that earlier steps left on another stream cannot be used here, and would only lie there.
         torch.cuda.empty_cache()
         with torch.cuda.stream(self._stream):
+            begun = perf_counter()
             for _ in range(_WARM_UPS):
                 self._step(state, x)
+                torch.cuda.synchronize()
+                if perf_counter() - begun > _LONG_STEP:
+                    break
         torch.cuda.synchronize()
         gc.collect()
         torch.cuda.empty_cache()  # a recording has memory of its own

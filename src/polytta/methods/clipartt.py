@@ -9,8 +9,11 @@ all norm layers of the image encoder, and compares with "a photo of a {}" alone:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from math import perm
 from typing import Any, ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from polytta.errors import ConfigError
@@ -19,6 +22,8 @@ from polytta.methods.text_targets import Target, alike, features_of
 from polytta.roles import Context, Lesson, Pass, Selection, Start, State, Term
 from polytta.roles.lesson import SampleLosses
 
+_EVERY_SENTENCE = 1024
+"""So many are encoded at once, before it is known which are needed; three of ten classes make 720."""
 TARGETS = ("both", "images", "text", "identity")
 
 
@@ -89,9 +94,28 @@ class CLIPArTT(Method):
         """(K, B, D) unit features of the sentences, likeliest class first."""
         network: Any = context.network
         likeliest = one.logits.detach().topk(self.classes, dim=-1).indices
-        names, sentence = network.classes, network.templates[0]
-        asked = [sentence.replace("{}", " or ".join(names[c] for c in own)) for own in likeliest.flatten(0, 1).tolist()]
-        return network.text.features(asked).to(one.logits).reshape(*likeliest.shape[:2], -1)
+        if likeliest.is_cuda and perm(len(network.classes), self.classes) <= _EVERY_SENTENCE:
+            # Nothing is read back by the host, so that the step can be recorded.
+            return self.every_sentence(network, one.logits)[likeliest.unbind(dim=-1)]
+        chosen, place = likeliest.flatten(0, 1).unique(dim=0, return_inverse=True)
+        told = network.text.features([self._sentence(network, own) for own in chosen.tolist()])
+        return told.to(one.logits)[place].unflatten(0, likeliest.shape[:2])
+
+    def every_sentence(self, network: Any, like: Tensor) -> Tensor:
+        """(C, ..., C, D) unit features of the sentences of all classes in all orders, encoded once."""
+        key = (self.name, network.templates[0], network.classes, self.classes, like.device, like.dtype)
+        if key not in network.text.kept:
+            orders = list(permutations(range(len(network.classes)), self.classes))
+            told = network.text.features([self._sentence(network, own) for own in orders]).to(like)
+            found = told.new_zeros(*[len(network.classes)] * self.classes, told.shape[-1])
+            found[tuple(torch.tensor(orders, device=like.device).unbind(dim=1))] = told
+            network.text.kept[key] = found
+        every: Tensor = network.text.kept[key]
+        return every
+
+    def _sentence(self, network: Any, named: Sequence[int]) -> str:
+        names = " or ".join(network.classes[number] for number in named)
+        return str(network.templates[0].replace("{}", names))
 
     def _losses(self, context: Context, text: Tensor) -> SampleLosses:
         network: Any = context.network

@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from polytta.errors import ConfigError
-from polytta.methods.text_targets import features_of
-from polytta.methods.tpt import TPT, ViewsOf
+from polytta.methods.tpt import TPT, ViewsOf, features_of_views
 from polytta.roles import Context, Pass, entropy
 
 
@@ -59,4 +58,4 @@ class DiffTPT(TPT):
     def _views(self, context: Context, seen: Pass) -> list[Tensor]:
         assert self.generator is not None
         made = self.generator(seen.x, context.noise(seen.view))
-        return [*super()._views(context, seen), *(features_of(context.forward(seen, x=one)) for one in made)]
+        return [*super()._views(context, seen), *features_of_views(context, seen, made)]

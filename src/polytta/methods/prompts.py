@@ -30,9 +30,9 @@ class Prompts:
         """For the classes of a network."""
         encoder, names = network.text, network.classes
         tokens = encoder.tokens([f"{context} {name}." for name in names])
-        alone = encoder.tokens([context, f"{context} {names[0]}.", *(f"{name}." for name in names)])
-        place = _shared(alone[2:]) if len({name.split()[0] for name in names}) > 1 else 1
-        words = _shared(alone[:2]) - place
+        # Names may all begin with the same token ("black_cat", "black_dog"), but not with a full stop as well.
+        place = _shared(encoder.tokens([".", *context.split(), *(f"{name}." for name in names)]))
+        words = _shared(encoder.tokens([context, f"{context} {names[0]}."])) - place
         return cls(tokens, encoder.embedded(tokens), place, words, encoder)
 
     @property

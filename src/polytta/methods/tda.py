@@ -19,7 +19,7 @@ from torch import Tensor
 from polytta.errors import ConfigError
 from polytta.methods.base import Method
 from polytta.methods.text_targets import features_of
-from polytta.methods.tpt import ViewsOf
+from polytta.methods.tpt import ViewsOf, features_of_views
 from polytta.roles import Context, Lesson, Pass, Sight, Start, State, entropy
 
 SHARE = 0.1
@@ -105,7 +105,7 @@ class TDA(Method):
         views = [features_of(seen)]
         if self.views is not None:
             made = self.views(seen.x, context.noise(seen.view))
-            views += [features_of(context.forward(seen, x=one)) for one in made]
+            views += features_of_views(context, seen, made)
         features, logits, probs = self._summed_up(torch.stack(views, dim=2), network)
         unsure = -torch.xlogy(probs, probs).sum(dim=-1)
         answers = []

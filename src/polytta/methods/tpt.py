@@ -21,10 +21,12 @@ from polytta.errors import ConfigError
 from polytta.methods.base import Method
 from polytta.methods.prompts import Prompts
 from polytta.methods.text_targets import features_of
-from polytta.roles import Context, Lesson, Noise, Pass, Sight, State, entropy
+from polytta.roles import Context, Lesson, Noise, Pass, Sight, Start, State, entropy
 
 _VALUES_AT_ONCE = 2**25
 """Of what the text encoder reads; it keeps some hundred times as much to differentiate."""
+_IMAGES_AT_ONCE = 1024
+"""In a pass over several views."""
 ViewsOf = Callable[[Tensor, Noise], Sequence[Tensor]]
 """Images (K, B, ...) and random numbers to views of them (K, B, ...), the images themselves not among them."""
 
@@ -67,6 +69,16 @@ class TPT(Method):
             )
         if not isinstance(self.context, str) or not self.context.strip():
             raise ConfigError(f"method: got {self.name}(context={self.context!r}); allowed are one word or more.")
+
+    def init(self, start: Start) -> State:
+        """Nothing to remember; vectors to begin with must fit the words they stand for."""
+        wanted = _prompts(start.network, self.context).first.shape
+        if self.vectors is not None and self.vectors.shape != wanted:
+            raise ConfigError(
+                f"method: got {self.name}(vectors={tuple(self.vectors.shape)}) for context {self.context!r}; allowed "
+                f"are {tuple(wanted)}, a vector for each of its tokens."
+            )
+        return {}
 
     def look(self, context: Context, passes: Sequence[Pass], logits: Tensor, state: State) -> Sight:
         """The answer with the prompts of this batch's images."""
@@ -117,7 +129,17 @@ class TPT(Method):
         """(K, B, D) unit features of the images and of views of them."""
         noise = context.noise(seen.view)
         made = self.views(seen.x, noise) if callable(self.views) else [crop(seen.x, noise) for _ in range(self.views)]
-        return [features_of(seen), *(features_of(context.forward(seen, x=one)) for one in made)]
+        return [features_of(seen), *features_of_views(context, seen, made)]
+
+
+def features_of_views(context: Context, seen: Pass, made: Sequence[Tensor]) -> list[Tensor]:
+    """(K, B, D) unit features of each view, many views in one pass where no image's answer depends on the others."""
+    together = 1 if context.uses_batch_statistics else max(1, _IMAGES_AT_ONCE // (seen.x.shape[0] * seen.x.shape[1]))
+    found: list[Tensor] = []
+    for start in range(0, len(made), together):
+        part = [one.expand_as(seen.x) for one in made[start : start + together]]
+        found += features_of(context.forward(seen, x=torch.cat(part, dim=1))).split(seen.x.shape[1], dim=1)
+    return found
 
 
 def crop(x: Tensor, noise: Noise, smallest: float = 0.3) -> Tensor:

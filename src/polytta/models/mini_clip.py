@@ -64,10 +64,11 @@ class MiniClip(nn.Module):
         return found
 
 
-def contrastive_loss(images: Tensor, text: Tensor, scale: Tensor, labels: Tensor) -> Tensor:
-    """CLIP's loss where several images of a batch may have the same caption: all of these are right."""
+def contrastive_loss(images: Tensor, text: Tensor, scale: Tensor, true: Tensor) -> Tensor:
+    """CLIP's loss where several captions (columns of ``true``) may be right of an image (row), and the reverse."""
     logits = scale.exp() * F.normalize(images, dim=-1) @ F.normalize(text, dim=-1).mT
-    right = (labels.unsqueeze(1) == labels.unsqueeze(0)).to(logits.dtype)
-    right = right / right.sum(dim=1, keepdim=True)
-    both = [-(right * one.log_softmax(dim=-1)).sum(dim=-1).mean() for one in (logits, logits.mT)]
+    both = []
+    for told, right in ((logits, true), (logits.mT, true.mT)):
+        wanted = right.to(told.dtype) / right.sum(dim=1, keepdim=True)
+        both.append(-(wanted * told.log_softmax(dim=-1)).sum(dim=-1).mean())
     return (both[0] + both[1]) / 2
