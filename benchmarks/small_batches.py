@@ -17,11 +17,11 @@ from polytta.data.corruption_names import EXTRA_CORRUPTIONS
 from polytta.data.corruptions import corrupt
 
 MODEL = "bundled/cifar10_resnet_bn"
-SIZES = (1, 2, 4, 8, 16, 32, 64)
+SIZES = (2, 4, 8, 16, 32)
 KINDS = ("source", "blend", "batch")
 
 
-def main(count: int = 320, method: str = "norm") -> None:
+def main(count: int = 160, method: str = "norm") -> None:
     torch.set_num_threads(1)
     data = load_cifar10_subset()
     chosen = np.random.default_rng(0).permutation(len(data))[:count]

@@ -231,7 +231,7 @@ def _clean(
     if dataset == BUNDLED:
         return load_cifar10_subset(), cifar10_subset_indices()
     if path is None:
-        allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN, "NAME=FILE.npz", "NAME=FILE.tar", "NAME=FOLDER"))
+        allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN, "a folder, an npz or a tar file", "NAME=PATH"))
         raise InputError(f"datasets: got {dataset!r}, where nothing lies; allowed are {allowed}.")
     if _is_files(path):
         files = webdataset(path) if is_sharded(path) else _readable(image_folder(path), left_out)

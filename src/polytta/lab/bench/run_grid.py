@@ -73,6 +73,8 @@ def benchmark(grid: Grid, folder: str | Path, options: Options | None = None) ->
     options = options or Options()
     if options.jobs is not None and options.jobs < 1:
         raise ConfigError(f"--jobs: got {options.jobs}; allowed is at least 1.")
+    if options.runner == "local":
+        options.execution.require_device()
     store = Store(folder)
     cells = grid.cells()
     if options.runner == "ray":
