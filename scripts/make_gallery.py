@@ -19,18 +19,18 @@ CHROMIUM = (
 )
 WIDTH, HEIGHT, KEPT_WIDTH, COLOURS = 1200, 9000, 900, 96
 BENCH = (
-    "bench --corruptions fog impulse_noise --variants source tent deyo default --images 60 --seeds 0 1 2 --out bench"
+    "bench --corruptions fog impulse_noise --variants source tent default --images 30 --seeds 0 1 --out bench"
 )
 # {name: (commands, the page they end in)}
 PAGES = {
-    "demo": (["demo --images 100 --out demo"], "demo/report.html"),
+    "demo": (["demo --images 40 --out demo"], "demo/report.html"),
     "bench": ([BENCH, "report bench"], "bench/report.html"),
     "underspecification": (
-        ["study underspecification --images 60 --judged-on 60 --out study"],
+        ["study underspecification --images 40 --judged-on 40 --out study"],
         "study/underspecification.html",
     ),
     "landscape": (
-        ["study landscape --images 40 --judged-on 32 --resolution 9 --out study"],
+        ["study landscape --images 30 --judged-on 24 --resolution 9 --out study"],
         "study/landscape.html",
     ),
     "reproduce": (["reproduce tab:imagenet-c --quick --out reproduced"], "reproduced/reproduced.html"),
