@@ -18,9 +18,7 @@ CHROMIUM = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 WIDTH, HEIGHT, KEPT_WIDTH, COLOURS = 1200, 9000, 900, 96
-BENCH = (
-    "bench --corruptions fog impulse_noise --variants source tent default --images 30 --seeds 0 1 --out bench"
-)
+BENCH = "bench --corruptions fog impulse_noise --variants source tent default --images 30 --seeds 0 1 --out bench"
 # {name: (commands, the page they end in)}
 PAGES = {
     "demo": (["demo --images 40 --out demo"], "demo/report.html"),
