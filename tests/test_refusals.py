@@ -228,3 +228,10 @@ def test_a_label_does_not_name_billions_of_classes(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", x=np.zeros((1, 4, 4, 3), np.uint8), y=np.array([2**31 - 1]))
     with pytest.raises(DataError, match="label 2147483647"):
         npz_images(tmp_path / "images.npz")
+
+
+def test_nothing_at_all_is_no_batch() -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    for call in (lambda: adapted(), lambda: adapted(None)):
+        with pytest.raises(InputError, match="x: got NoneType; allowed are floating-point images"):
+            call()

@@ -66,7 +66,7 @@ class Adapted(nn.Module):
         told = self._callbacks or _log.isEnabledFor(logging.INFO)
         # A report waits for the device, and is of the last step of any thread.
         with self._session.turn if told else nullcontext():
-            log_probs = self._session.learn(named if x is None else x)
+            log_probs = self._session.learn(named if x is None and named else x)
             if told:
                 self._tell()
         return log_probs

@@ -71,6 +71,8 @@ def test_the_exit_code_says_that_a_cell_failed(tmp_path: Path, capsys: pytest.Ca
         (("--set", "colour=red"), "set: got 'colour'; allowed are aggregate, "),
         (("--set", "method=nowhere:Mine"), "nowhere"),
         (("--methods", "nowhere:Mine"), "nowhere"),
+        (("--device", "cuda:99"), "--device: got 'cuda:99', which is not here; allowed are auto, cpu"),
+        (("--device", "toaster"), "toaster"),
     ],
 )
 def test_bench_refuses_in_one_sentence(

@@ -12,10 +12,7 @@ import pytest
 from tests.cli.program import ROOT
 from tests.lab.bench.networks import TINY
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="reads the process table"),
-]
+pytestmark = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="reads the process table")
 
 
 def session_of(leader: int) -> list[int]:
@@ -36,20 +33,29 @@ def hear() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def interrupted(ready: Callable[[], object], *arguments: object) -> tuple[int, list[str]]:
-    """Exit code and lines on stderr of a command that is interrupted as a terminal does it, as soon as it is ready."""
+def interrupted(ready: Callable[[int], object], *arguments: object, processes: int = 3) -> tuple[int, list[str]]:
+    """Exit code and lines on stderr of a command that is interrupted as a terminal does it.
+
+    As soon as it is ready, by its process, and has so many processes.
+    """
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
     command = [sys.executable, "-W", "error", "-m", "polytta", *map(str, arguments)]
     how = {"env": environment, "cwd": ROOT, "start_new_session": True, "preexec_fn": hear, "text": True}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **how, **pipes) as process:  # type: ignore[call-overload]
         deadline = time.monotonic() + 100
-        while not (ready() and len(session_of(process.pid)) > 2):
+        while not (ready(process.pid) and len(session_of(process.pid)) >= processes):
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        said = ""
+        while "polytta: stopped" not in said and (letter := process.stderr.read(1)):
+            said += letter
+        # When it says that it has stopped, it has: Python's own helpers are gone too.
+        assert session_of(process.pid) in ([process.pid], [])
+        said += process.stderr.read()
+        process.wait(timeout=60)
     deadline = time.monotonic() + 20
     while session_of(process.pid):
         assert time.monotonic() < deadline, "workers outlived the program"
@@ -63,20 +69,37 @@ def half_written(folder: Path) -> list[Path]:
     return list(folder.rglob(".*.tmp"))
 
 
-@pytest.mark.parametrize("moment", ["workers import", "workers work"])
+def is_importing(process: int) -> bool:
+    """Whether torch is on its way in; the program itself comes after it."""
+    try:
+        return "libtorch" in (Path("/proc") / str(process) / "maps").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("command", ["demo", "perf"])
+def test_while_importing(command: str) -> None:
+    assert interrupted(is_importing, command, processes=1) == (130, ["polytta: stopped."])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["server imports", "workers work"])
 def test_corrupt(tmp_path: Path, moment: str) -> None:
     out = tmp_path / "out"
-    begun = (lambda: out.exists()) if moment == "workers import" else (lambda: list(out.glob(".polytta-parts/g*.npy")))
-    code, said = interrupted(begun, "corrupt", "bundled", out, "--set", "cifar", "--workers", 2)
+    begun = {"server imports": "polytta-generated.json", "workers work": ".polytta-parts/g*.npy"}[moment]
+    code, said = interrupted(
+        lambda process: list(out.glob(begun)), "corrupt", "bundled", out, "--set", "cifar", "--workers", 2
+    )
     assert code == 130
     assert said == [f"polytta: stopped; what is finished stays in {out}, and the same command goes on from there."]
     assert not half_written(out)
 
 
+@pytest.mark.long
 def test_bench_keeps_what_is_finished(tmp_path: Path) -> None:
     out = tmp_path / "out"
     code, said = interrupted(
-        lambda: list(out.glob("cells/*.json")),
+        lambda process: list(out.glob("cells/*.json")),
         *("bench", "--models", TINY, "--out", out, "--corruptions", "fog", "frost", "--images", 500, "--jobs", 2),
         *("--variants", "source", "deyo", "naive", "kl", "grad"),
     )
@@ -89,9 +112,10 @@ def test_bench_keeps_what_is_finished(tmp_path: Path) -> None:
     assert not half_written(out)
 
 
+@pytest.mark.long
 def test_demo_keeps_what_is_finished(tmp_path: Path) -> None:
     cells = tmp_path / "bench/cells"
-    code, said = interrupted(lambda: list(cells.glob("*.json")), "demo", "--images", 4, "--out", tmp_path)
+    code, said = interrupted(lambda process: list(cells.glob("*.json")), "demo", "--images", 4, "--out", tmp_path)
     assert code == 130
     (sentence,) = said
     finished = len(list(cells.glob("*.json")))

@@ -183,3 +183,13 @@ def test_help_of_bench_says_what_a_model_of_ones_own_must_tell(capsys: pytest.Ca
     said = capsys.readouterr().out
     for word in ("pretrained_cfg", "input_size", "mean", "std", "num_classes", "SourceModel"):
         assert word in said
+
+
+def test_a_folder_by_its_path_is_studied_and_attacked_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = pictures(tmp_path / "pets", size=(32, 32))
+    small = ("--images", "8", "--judged-on", "4")
+    study = ("study", "underspecification", "--model", TINY, "--dataset", str(folder), "--corruption", "fog")
+    assert main([*study, *small, "--seeds", "0", "1", "--out", str(tmp_path / "out")]) == 0
+    attack = ("attack", "--models", TINY, "--dataset", str(folder), "--attacks", "clean", "--methods", "tent")
+    assert main([*attack, *small, "--steps", "1", "--batch-size", "4", "--guards", "off"]) == 0
+    assert "nothing lies" not in capsys.readouterr().err

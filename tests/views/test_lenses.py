@@ -11,7 +11,7 @@ from polytta.checks import CHECKS, Case
 from polytta.checks.networks import small_model, small_stream
 from polytta.data.bundled import load_cifar10_subset
 from polytta.data.corruptions import corrupt
-from polytta.errors import ConfigError, StateError
+from polytta.errors import ConfigError, InputError, StateError
 from polytta.methods import DeYO, Tent
 from polytta.models import create
 from polytta.views import TRANSFORMS, View, farther, horizontal_flip, sharper, softer, unchanged, vertical_flip
@@ -204,3 +204,11 @@ def test_a_lens_brings_nothing_from_the_host(lens: View) -> None:
     with Watch():
         lens(torch.zeros(2, 3, 32, 32))
     assert not {torch.tensor, torch.as_tensor, torch.from_numpy} & set(called)
+
+
+@pytest.mark.parametrize("name", ["horizontal_flip", "farther", "sharper"])
+def test_frames_with_colours_last_are_refused_by_what_would_mix_them_up(name: str) -> None:
+    with pytest.raises(InputError, match=r"got \(2, 20, 30, 3\), colours last"):
+        TRANSFORMS[name](torch.rand(2, 20, 30, 3))
+    assert TRANSFORMS[name](torch.rand(2, 30, 20, 3).permute(0, 3, 1, 2)).shape == (2, 3, 30, 20)
+    assert TRANSFORMS[name](torch.rand(2, 3, 8, 3)).shape == (2, 3, 8, 3)

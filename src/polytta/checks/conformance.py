@@ -275,8 +275,11 @@ def check_method(method: str | Method, **arguments: Any) -> None:
     for model in ("clip",) if resolve_method(method).needs_text else ("batch", "group", "layer"):
         for particles in (1, 3):
             case = Case(model, arguments={"method": method, "particles": particles, **arguments})
-            for check in CHECKS:
-                check(case)
+            with warnings.catch_warnings():
+                # Batches are small on purpose here.
+                warnings.filterwarnings("ignore", "a batch of fewer than", PolyttaWarning)
+                for check in CHECKS:
+                    check(case)
 
 
 def check_diversifier(diversity: str | Diversifier, **arguments: Any) -> None:

@@ -19,7 +19,7 @@ class AttackCommand:
     models: tuple[str, ...] = ("bundled/cifar10_resnet_gn", "bundled/cifar10_resnet_bn")
     """Source models, as NAME or NAME=FILE with the weights; module:function for one's own."""
     dataset: str = "bundled"
-    """Honest images with labels: bundled, or NAME=PATH as in polytta bench."""
+    """Honest images with labels: bundled, a folder of images, or NAME=PATH, as in polytta bench."""
     attacks: tuple[str, ...] = tuple(ATTACKS)
     """clean, nan, constant, noise, one-class, label-shift, neighbours, poison."""
     methods: tuple[str, ...] = ("tent", "deyo")

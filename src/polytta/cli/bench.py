@@ -17,14 +17,15 @@ from polytta.lab.pages.bench.panels import panels
 from polytta.lab.pages.bench.read import entries_of
 from polytta.lab.pages.tables import Table, as_text
 
-_ON_PAGES_ONLY = ("Top-5", "NLL", "Brier")
+_ON_PAGES_ONLY = ("Top-5", "NLL", "Brier", "AURC")
 
 
 @dataclass(frozen=True)
 class Bench:
     """Run a grid of adaptation methods over corrupted streams into a folder of records.
 
-    Stopped at any moment, the same command goes on where it was: finished cells are never run again.
+    Stopped at any moment, the same command goes on where it was: finished cells are never run again. Images of your own
+    that cannot be read are left out and named at the end; the exit code is then 1.
     """
 
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
@@ -52,7 +53,7 @@ class Bench:
     """Also tell tensorboard or mlflow of every finished cell; OUT/events.jsonl is always written."""
 
     def run(self) -> int:
-        """Runs what is missing and says what came of it; exit code 1 when a cell failed."""
+        """Runs what is missing and says what came of it; exit code 1 when a cell failed or an image was left out."""
         execution = Execution(self.device, self.engine, self.fold, self.fold_images)
         options = Options(execution, self.jobs, self.runner, self.address, self.trackers, self.keep_data)
         summary = benchmark(self.grid, self.out, options)
@@ -63,7 +64,9 @@ class Bench:
             print(f"Next: polytta report {self.out}{_comparison_of(shown, self.out)}")
         for failure in summary.failures:
             print(f"failed: {failure.cell.words}: {failure.sentence}", file=sys.stderr)
-        return 1 if summary.failures else 0
+        for sentence in summary.left_out:
+            print(f"left out: {sentence}", file=sys.stderr)
+        return 1 if summary.failures or summary.left_out else 0
 
 
 def _panel_text(panel: Panel) -> str:

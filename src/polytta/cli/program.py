@@ -23,6 +23,7 @@ from polytta.cli.report import Report
 from polytta.cli.reproduce import Reproduce
 from polytta.cli.study import Study
 from polytta.errors import PolyttaError
+from polytta.system.workers import end_helpers
 
 Command = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
@@ -89,5 +90,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         # Once is enough: who presses it again would only see the insides of an orderly end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        end_helpers()
         print(f"polytta: stopped{f'; {stop}' if str(stop) else ''}.", file=sys.stderr)
         return 130

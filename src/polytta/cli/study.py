@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from polytta.lab.bench.cell import Cell
-from polytta.lab.bench.data import split_path
+from polytta.lab.bench.data import split_dataset, split_path
 from polytta.lab.pages.tables import as_text
 from polytta.lab.study import landscape, underspecification
 from polytta.lab.study.solutions import Solutions, find_solutions
@@ -21,7 +21,7 @@ class _Subject:
     model: str = "bundled/cifar10_vit_ln"
     """Source model, as NAME or NAME=FILE with the weights."""
     dataset: str = "bundled"
-    """bundled, or NAME=PATH as in polytta bench."""
+    """bundled, a folder of images, or NAME=PATH, as in polytta bench."""
     corruption: str = "zoom_blur"
     """Of the stream."""
     severity: int = 5
@@ -37,7 +37,7 @@ class _Subject:
 
     def solutions(self, seeds: tuple[int, ...], judged_on: int) -> Solutions:
         model, weights = split_path(self.model)
-        dataset, data = split_path(self.dataset)
+        dataset, data = split_dataset(self.dataset)
         cell = Cell(
             model=model,
             dataset=dataset,

@@ -7,7 +7,7 @@ n is the number of images at hand and N how many images the stored statistics co
 covariate shift adaptation", NeurIPS 2020. A blend is nearly the stored statistics for a single image and nearly those
 of the batch for sixty-four.
 
-Statistics of very few images are ruinous, so methods that go by the batch blend there unless they are told what to use.
+Statistics of few images are ruinous, so methods that go by the batch blend there unless they are told what to use.
 """
 
 import warnings
@@ -20,8 +20,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from polytta.errors import PolyttaWarning
 
-FEWEST_IMAGES = 4
-"""Of a batch whose own statistics are used where nobody asked for them."""
+FEWEST_IMAGES = 16
+"""Of a batch whose own statistics are used where nobody asked for them (``benchmarks/small_batches.py``)."""
 
 Statistics = Literal["batch", "source", "blend"]
 PSEUDO_IMAGES: dict[Statistics, float] = {"batch": 0.0, "source": inf, "blend": 16.0}
@@ -60,7 +60,7 @@ class FewImages:
         if not self._said:
             self._said = True
             warnings.warn(
-                f"a batch of fewer than {FEWEST_IMAGES} images has no statistics that BatchNorm could go by, so they "
+                f"a batch of fewer than {FEWEST_IMAGES} images has no statistics for BatchNorm to go by alone, so they "
                 "are blended with the stored ones; statistics='blend', 'source' or 'batch' says what to use.",
                 PolyttaWarning,
                 stacklevel=6,

@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -34,6 +34,7 @@ _POLL_SECONDS = 0.2
 _LAST_WORDS_SECONDS = 5.0
 # Who waits for the end of a program waits no longer than this for all of its workers.
 _LEAVING_SECONDS = 2.0
+_HELPERS_SECONDS = 0.5
 
 
 class WorkerDiedError(PolyttaError):
@@ -124,7 +125,9 @@ def _run_in_processes(
     reported = 0
     processes: list[_Process] = []
     try:
-        processes += [_Process(context, work, number, counts) for number in range(jobs)]
+        for number in range(jobs):
+            with _starting():
+                processes.append(_Process(context, work, number, counts))
         while waiting or any(process.is_busy for process in processes):
             for process in processes:
                 if waiting and not process.is_busy:
@@ -134,7 +137,8 @@ def _run_in_processes(
                 process = busy[ready]
                 done: Finished[T, R] = process.take()
                 if isinstance(done.error, WorkerDiedError):
-                    processes[process.number] = _Process(context, work, process.number, counts)
+                    with _starting():
+                        processes[process.number] = _Process(context, work, process.number, counts)
                 yield done
             total = sum(counts)
             if total > reported:
@@ -157,8 +161,14 @@ class _Process:
         self._task: Any = None
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, work, number, counts), daemon=True)
-        with _uninterrupted():
+        if context.get_start_method() == "forkserver":
+            # Starting it takes no time, while starting a worker takes as long as the server imports.
+            with _deaf_children():
+                forkserver.ensure_running()
             self._process.start()
+        else:
+            with _deaf_children():
+                self._process.start()
         # Ours must be the only other end: then a dead worker is the end of the pipe.
         theirs.close()
 
@@ -193,6 +203,33 @@ class _Process:
         self._process.join()
 
 
+def end_helpers() -> None:
+    """Ends the processes that Python itself keeps beside workers, which otherwise go when this one has gone.
+
+    For the end of a program, when no worker is left; they cannot be asked to leave while they are still importing.
+    """
+    _kill_forkserver()
+    for helper in (getattr(forkserver, "_forkserver", None), getattr(resource_tracker, "_resource_tracker", None)):
+        # Their names are Python's own affair; where they are others, the processes go a moment later.
+        stop = getattr(helper, "_stop", None)
+        if stop is not None:
+            leaving = threading.Thread(target=_quietly, args=(stop,), daemon=True)
+            leaving.start()
+            leaving.join(_HELPERS_SECONDS)
+
+
+def _kill_forkserver() -> None:
+    pid = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_pid", None)
+    if pid is not None:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _quietly(stop: Callable[[], object]) -> None:
+    with suppress(OSError):
+        stop()
+
+
 class _RemoteError(Exception):
     """The traceback of an error that was raised in a worker, as its cause."""
 
@@ -206,7 +243,33 @@ def _context(preload: str | None) -> Any:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _starting() -> Iterator[None]:
+    """An interrupt is raised when what is started inside is known, so that it can be ended, and waits for no import."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or (
+        threading.current_thread() is not threading.main_thread()
+    ):
+        yield
+        return
+    heard: list[int] = []
+
+    def hear(number: int, frame: object) -> None:
+        heard.append(number)
+        _kill_forkserver()
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    except (EOFError, OSError):  # of a server that was killed
+        if not heard:
+            raise
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if heard:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
     """Whatever is started inside never hears of an interrupt, not even while it is still importing."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

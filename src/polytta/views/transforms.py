@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from polytta.errors import ConfigError
+from polytta.errors import ConfigError, InputError
 from polytta.guard.images import require_images
 
 View = Callable[[Tensor], Tensor]
+_COLOURS = (1, 3, 4)
 
 
 def unchanged(x: Tensor) -> Tensor:
@@ -19,19 +20,19 @@ def unchanged(x: Tensor) -> Tensor:
 
 def horizontal_flip(x: Tensor) -> Tensor:
     """Left and right exchanged."""
-    require_images("horizontal_flip", x)
+    _require_images("horizontal_flip", x)
     return x.flip(-1)
 
 
 def vertical_flip(x: Tensor) -> Tensor:
     """Top and bottom exchanged."""
-    require_images("vertical_flip", x)
+    _require_images("vertical_flip", x)
     return x.flip(-2)
 
 
 def farther(x: Tensor, scale: float = 7 / 8) -> Tensor:
     """As from farther away: smaller, its border repeated around it. Averages fine noise away."""
-    require_images("farther", x)
+    _require_images("farther", x)
     size = [max(1, round(side * scale)) for side in x.shape[-2:]]
     # Not every device can do this in half precision.
     exact = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
@@ -43,13 +44,13 @@ def farther(x: Tensor, scale: float = 7 / 8) -> Tensor:
 
 def much_farther(x: Tensor) -> Tensor:
     """``farther``, to three quarters of the size."""
-    require_images("much_farther", x)
+    _require_images("much_farther", x)
     return farther(x, 3 / 4)
 
 
 def softer(x: Tensor) -> Tensor:
     """Each pixel averaged with its neighbours, by a 3 x 3 binomial kernel."""
-    require_images("softer", x)
+    _require_images("softer", x)
     # Sums of shifted images: a kernel would have to be brought from the host, which no CUDA graph may do.
     around = functional.pad(x, (1, 1, 1, 1), mode="replicate")
     rows = around[..., :-2, :] + 2 * around[..., 1:-1, :] + around[..., 2:, :]
@@ -58,8 +59,18 @@ def softer(x: Tensor) -> Tensor:
 
 def sharper(x: Tensor) -> Tensor:
     """What ``softer`` would take away, added once more: an unsharp mask."""
-    require_images("sharper", x)
+    _require_images("sharper", x)
     return 2 * x - softer(x)
+
+
+def _require_images(name: str, x: Tensor) -> None:
+    require_images(name, x)
+    # A model may turn frames of a camera into what it needs itself; a view would mirror their colours.
+    if x.dim() == 4 and x.shape[-1] in _COLOURS and min(x.shape[1:3]) > max(_COLOURS):
+        raise InputError(
+            f"x: got {tuple(x.shape)}, colours last, for the view {name!r}; allowed are colours first, (B, C, H, W), "
+            "which input= of polytta.adapt can make."
+        )
 
 
 TRANSFORMS: dict[str, View] = {

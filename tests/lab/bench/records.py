@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 
 from polytta.lab.bench.cell import Cell
-from polytta.lab.bench.record import CellResults, Curves, DisagreementVsError, Particles, Record, Times
+from polytta.lab.bench.record import (
+    CellResults,
+    Curves,
+    DisagreementVsError,
+    Particles,
+    Record,
+    SelectiveRisk,
+    Times,
+)
 from polytta.lab.scores import Reliability
 
 CELL = Cell(
@@ -60,6 +68,7 @@ def random_record(seed: int = 0, accuracy: float = 0.7, pins: dict[str, Any] = P
         reliability=Reliability((0.5,), (0.7,), (images,)),
         disagreement_vs_error=DisagreementVsError((0.0,), (0.3,), (images,)),
         particles=Particles((((0.0, 0.0),) * particles,), (triple,) * particles, None),
+        selective_risk=SelectiveRisk((0.5, 1.0), (0.1, float(1 - correct.mean()))),
         correct=correct,
         environment={"torch": "2"},
         times=Times(1.5, 26.7, 512.0, "2030-01-01T00:00:00+00:00"),

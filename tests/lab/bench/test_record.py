@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,14 @@ def test_a_record_whose_curves_stop_before_the_stream_is_refused(ends: tuple[int
     cut = replace(record, curves=replace(record.curves, position=ends))
     with pytest.raises(StateError, match=f"end after {ends[-1] if ends else 0} of 40 images"):
         Record.from_dict(cut.to_dict())
+
+
+def test_a_record_from_before_risk_and_weights_over_time_is_read(tmp_path: Path) -> None:
+    stored = random_record().to_dict()
+    for part, name in (("results", "aurc"), ("curves", "weights")):
+        del stored[part][name]
+    del stored["selective_risk"], stored["sha256"]
+    stored["sha256"] = sha256(canonical_json(stored).encode()).hexdigest()
+    older = Record.from_dict(stored)
+    assert older.key == random_record().key
+    assert (older.results.aurc, older.curves.weights, older.selective_risk.risk) == (None, (), ())

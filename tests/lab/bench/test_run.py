@@ -126,6 +126,15 @@ def test_curves_bins_and_trajectories_tell_of_the_same_stream() -> None:
     assert np.allclose(np.diag(particles.pairwise), 0)
 
 
+def test_weights_over_time_end_where_the_population_does() -> None:
+    record = run_cell(tiny_cell("lenses", images=6))
+    weights = np.array(record.curves.weights)
+    assert weights.shape == (len(record.curves.position), record.particle_count)
+    assert np.allclose(weights.sum(axis=1), 1)
+    assert record.curves.weights[-1] == record.particles.weights
+    assert run_cell(tiny_cell("tent", images=6)).curves.weights == ()
+
+
 @pytest.mark.parametrize("variant", ["source", "tent", "sar", "naive", "svgd", "grad_mixed"])
 def test_folded_cells_are_the_cells_alone(variant: str) -> None:
     other_rate = {"corruption": "fog", "settings": {"lr": 0.005}, "seed": 1}

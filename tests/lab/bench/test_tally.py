@@ -68,3 +68,15 @@ def test_five_classes_have_no_five_best() -> None:
     tally = Tally(np.array([0]), None, 5)
     tally.add(torch.zeros(1, 5).log_softmax(dim=1), torch.zeros(1), torch.zeros(1))
     assert tally.scores().top5 is None
+
+
+def test_risk_of_the_surest_answers_is_counted_by_hand() -> None:
+    confidence = torch.tensor([0.9, 0.6, 0.8, 0.7])
+    log_probs = torch.stack([confidence, 1 - confidence], dim=1).log()
+    # Wrong where it is second surest, and where it is least sure.
+    tally = Tally(np.array([0, 1, 1, 0]), None, 2)
+    tally.add(log_probs, torch.zeros(4), torch.zeros(4))
+    told = tally.selective_risk()
+    assert told.coverage == (0.25, 0.5, 0.75, 1.0)
+    assert told.risk == pytest.approx((0, 1 / 2, 1 / 3, 1 / 2))
+    assert tally.scores().aurc == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)

@@ -29,7 +29,7 @@ def test_report_in_a_browser(tmp_path: Path, width: int) -> None:
     report = demo_page(random_run(40))
     assert probe(report, tmp_path, width) == {
         "pictures": str(2 * LAST_ANSWERS * len(CORRUPTIONS)),
-        "plots": str(len(CORRUPTIONS) + 2),
+        "plots": str(len(CORRUPTIONS) + 3),
         "rows": str(len(ROWS)),
         "fetched": "0",
         "overflow": "false",

@@ -6,7 +6,8 @@ kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -88,6 +89,15 @@ class FileImages:
     def __getitem__(self, index: int) -> Sample:
         group = None if self.groups is None else int(self.groups[index])
         return read_image(self.paths[index]), int(self.labels[index]), group
+
+    def without(self, files: Collection[str]) -> FileImages:
+        """The same, as if these files were not there."""
+        kept = [number for number in range(len(self)) if str(self.paths[number]) not in files]
+        if not kept:
+            raise DataError(f"{self.paths.folder}: got no image that can be read; allowed is at least one.")
+        names = (str(self.paths[number].relative_to(self.paths.folder)) for number in kept)
+        groups = None if self.groups is None else self.groups[kept]
+        return replace(self, paths=PathIndex(self.paths.folder, names), labels=self.labels[kept], groups=groups)
 
 
 def origin_of(folder: Path, otherwise: Origin = "official") -> Origin:

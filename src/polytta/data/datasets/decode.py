@@ -18,12 +18,18 @@ MAX_PIXELS = 64_000_000
 MAX_RATIO = 100
 
 
+class UnreadableImageError(DataError):
+    """One image of a dataset is broken; the others may be well."""
+
+
 def read_image(path: Path) -> NDArray[np.uint8]:
     """Read an image file as height x width x 3."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path}: got nothing to read ({error.strerror}); allowed is an image file.") from error
+        raise UnreadableImageError(
+            f"{path}: got nothing to read ({error.strerror}); allowed is an image file."
+        ) from error
     return decode_image(data, str(path))
 
 
@@ -32,7 +38,7 @@ def decode_image(data: bytes, where: str) -> NDArray[np.uint8]:
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
-                raise DataError(
+                raise UnreadableImageError(
                     f"{where}: got {image.width} x {image.height} pixels; allowed are {MAX_PIXELS:,} in all."
                 )
             check_ratio(image.width, image.height, where)
@@ -47,12 +53,12 @@ def decode_image(data: bytes, where: str) -> NDArray[np.uint8]:
     ) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{where}: got no readable image; allowed are {', '.join(FORMATS)}.") from error
+        raise UnreadableImageError(f"{where}: got no readable image; allowed are {', '.join(FORMATS)}.") from error
 
 
 def check_ratio(width: int, height: int, where: str) -> None:
     """Refuses an image so narrow that resizing its shorter side would fill the memory."""
     if max(width, height) > MAX_RATIO * min(width, height):
-        raise DataError(
+        raise UnreadableImageError(
             f"{where}: got {width} x {height} pixels; allowed is a longer side of {MAX_RATIO} times the shorter."
         )

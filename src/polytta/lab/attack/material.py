@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polytta.lab.bench.cell import Cell
-from polytta.lab.bench.data import open_cell_stream, prepare, split_path
+from polytta.lab.bench.data import open_cell_stream, prepare, split_dataset, split_path
 from polytta.lab.bench.plan import source_model
 from polytta.models import SourceModel
 
@@ -15,7 +15,7 @@ def open_images(
 ) -> tuple[SourceModel, Tensor, NDArray[np.int64]]:
     """The model, (N, ...) preprocessed images in a random order, and their (N,) classes."""
     name, weights = split_path(model)
-    data, path = split_path(dataset)
+    data, path = split_dataset(dataset)
     cell = Cell(
         model=name,
         dataset=data,

@@ -12,7 +12,7 @@ from polytta.roles.registry import as_tuples
 from polytta.settings import Settings
 from polytta.settings.presets import COMPOSING, RECOMMENDED, completed
 
-_NOT_IDENTITY = ("weights_path", "data_path")
+_NOT_IDENTITY = ("weights_path", "data_path", "left_out")
 # A cell has fields of its own for these, or the run decides them.
 _NOT_OF_A_ROW = ("seed", "batch_size", "num_classes", "engine", "populations", "particles_at_once")
 
@@ -44,6 +44,7 @@ class Cell:
             their default.
         weights_path: file with the model's weights; not part of the cell's identity, the record has their hash.
         data_path: where the dataset lies; not part of the identity either.
+        left_out: files of the dataset that cannot be read, and are passed over; nor is this, the record has the rest.
     """
 
     model: str
@@ -59,6 +60,7 @@ class Cell:
     settings: Mapping[str, Any] = field(default_factory=dict)
     weights_path: str | None = field(default=None, compare=False)
     data_path: str | None = field(default=None, compare=False)
+    left_out: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def corruptions(self) -> tuple[str, ...]:

@@ -115,6 +115,7 @@ def open_cell_stream(cell: Cell, cache_folder: str | None = None) -> Stream:
         cell.images,
         cell.seed,
         cache_folder,
+        cell.left_out,
     )
 
 
@@ -160,8 +161,9 @@ def _stream(
     images: int | None,
     seed: int,
     cache_folder: str | None,
+    left_out: tuple[str, ...],
 ) -> Stream:
-    domains = [_domain(dataset, path, name, severity, cache_folder) for name in corruptions or (None,)]
+    domains = [_domain(dataset, path, name, severity, cache_folder, left_out) for name in corruptions or (None,)]
     if images is not None and images > min(map(len, domains)):
         raise InputError(f"images: got {images}; allowed are the {len(domains[0])} of {domains[0].name}.")
     return open_stream(_spec(scenario, domains, batch_size, images, seed), domains)
@@ -187,7 +189,12 @@ def _spec(scenario: str, domains: Sequence[ImageDataset], batch_size: int, image
 
 @lru_cache(_DOMAINS_KEPT)
 def _domain(
-    dataset: str, path: str | None, corruption: str | None, severity: int | None, cache_folder: str | None
+    dataset: str,
+    path: str | None,
+    corruption: str | None,
+    severity: int | None,
+    cache_folder: str | None,
+    left_out: tuple[str, ...] = (),
 ) -> ImageDataset:
     if dataset in CORRUPTED:
         if corruption is None or severity is None:
@@ -203,8 +210,9 @@ def _domain(
             raise InputError(
                 f"corruptions: got clean for {path}, which holds no clean images; allowed is what it holds."
             )
-        return generated.images(corruption, severity, f"{dataset}/{corruption}/{severity}")
-    clean, ids = _clean(dataset, path)
+        images = generated.images(corruption, severity, f"{dataset}/{corruption}/{severity}")
+        return _readable(images, left_out) if isinstance(images, FileImages) else images
+    clean, ids = _clean(dataset, path, left_out)
     if corruption is None or severity is None:
         return clean.files if isinstance(clean, CutImages) else clean
     from polytta import __version__
@@ -216,19 +224,25 @@ def _domain(
 
 
 @cache
-def _clean(dataset: str, path: str | None) -> tuple[ArrayImages | CutImages, NDArray[np.integer]]:
+def _clean(
+    dataset: str, path: str | None, left_out: tuple[str, ...]
+) -> tuple[ArrayImages | CutImages, NDArray[np.integer]]:
     """Clean images and the ids that make each image's corruption its own."""
     if dataset == BUNDLED:
         return load_cifar10_subset(), cifar10_subset_indices()
     if path is None:
-        allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN, "NAME=FILE.npz", "NAME=FILE.tar", "NAME=FOLDER"))
+        allowed = ", ".join((BUNDLED, *CORRUPTED, *PLAIN, "a folder, an npz or a tar file", "NAME=PATH"))
         raise InputError(f"datasets: got {dataset!r}, where nothing lies; allowed are {allowed}.")
     if _is_files(path):
-        files = webdataset(path) if is_sharded(path) else image_folder(path)
+        files = webdataset(path) if is_sharded(path) else _readable(image_folder(path), left_out)
         return CutImages(files), ids_of(files, stable_image_id)
     # Records name the dataset, whatever its file is called here.
     clean = replace(npz_images(path, CLASSES.get(dataset)), name=dataset)
     return clean, np.arange(len(clean))
+
+
+def _readable(images: FileImages, left_out: tuple[str, ...]) -> FileImages:
+    return images.without(frozenset(left_out)) if left_out else images
 
 
 def _clean_hash(clean: CleanImages) -> str:

@@ -5,6 +5,8 @@ from typing import Literal
 
 import torch
 
+from polytta.errors import ConfigError
+
 
 @dataclass(frozen=True)
 class Execution:
@@ -30,6 +32,16 @@ class Execution:
         if self.device != "auto":
             return self.device
         return "cuda" if torch.cuda.is_available() else "cpu"
+
+    def require_device(self) -> None:
+        """Refuses a device that is not on this machine, before every cell finds out for itself."""
+        try:
+            torch.empty(0, device=self.torch_device)
+        except (RuntimeError, AssertionError) as error:
+            there = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+            raise ConfigError(
+                f"--device: got {self.device!r}, which is not here; allowed are {', '.join(['auto', 'cpu', *there])}."
+            ) from error
 
     @property
     def on_gpu(self) -> bool:

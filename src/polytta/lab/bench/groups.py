@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from polytta.data.datasets.decode import UnreadableImageError
 from polytta.lab.bench.cell import Cell
 from polytta.lab.bench.execution import Execution
 from polytta.lab.bench.plan import Plan
@@ -22,6 +23,7 @@ class Failure:
     cell: Cell
     sentence: str
     traceback: str
+    is_unreadable_image: bool = False
 
 
 CellOutcome: TypeAlias = Record | Failure
@@ -52,7 +54,8 @@ def attempt(group: Group, report: Callable[[int], object], execution: Execution)
         return list(run_group(group, report, execution))
     except Exception as error:
         sentence = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        failure = Failure(group[0].key, group[0].cell, sentence, traceback.format_exc())
+        is_image = isinstance(error, UnreadableImageError)
+        failure = Failure(group[0].key, group[0].cell, sentence, traceback.format_exc(), is_image)
     if len(group) == 1:
         return [failure]
     # Only now: as long as the error is being handled, its traceback keeps the memory of the whole group.

@@ -71,12 +71,18 @@ class Population:
 
     def trust(self, number: int) -> dict[str, Any]:
         """Names and weights of one cell's particles; nothing where evidence weighs nobody."""
-        config, known = self.adapted.config, self.adapted.evidence
-        if "fine_images" not in known:
+        weights = self.weights()
+        if weights is None:
             return {}
-        anchored = evidence.with_anchors(known, *self.adapted.anchors)
-        weights = evidence.standing(anchored, self.cells)[number].tolist()
-        return {"names": tuple(" x ".join(axes.values()) for axes in config.axes()), "weights": tuple(weights)}
+        names = tuple(" x ".join(axes.values()) for axes in self.adapted.config.axes())
+        return {"names": names, "weights": tuple(weights[number].tolist())}
+
+    def weights(self) -> Tensor | None:
+        """(G, K) how much each particle is trusted now; None where evidence weighs nobody."""
+        known = self.adapted.evidence
+        if "fine_images" not in known:
+            return None
+        return evidence.standing(evidence.with_anchors(known, *self.adapted.anchors), self.cells)
 
     def counts(self, number: int) -> Counts:
         """Sums over the stream for one cell."""

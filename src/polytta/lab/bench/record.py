@@ -53,6 +53,7 @@ class CellResults:
         images: length of the stream.
         last_answers: classes predicted for the last few images, for pages that show them.
         per_corruption: percent on each corruption of a stream of several, as the cell lists them; none in older ones.
+        aurc: area under the risk of the most confident answers over their share, 0 to 1; None in older records.
     """
 
     accuracy: float
@@ -73,13 +74,15 @@ class CellResults:
     images: int
     last_answers: tuple[int, ...]
     per_corruption: Numbers = ()
+    aurc: float | None = None
 
 
 @dataclass(frozen=True)
 class Curves:
     """The stream in about 50 windows; ``position`` counts the images seen at the end of each.
 
-    Accuracy (percent), entropy and disagreement are means within the window; drift is per particle at its end.
+    Accuracy (percent), entropy and disagreement are means within the window; drift is per particle at its end, and so
+    are weights, which older records and populations that evidence does not weigh have none of.
     """
 
     position: tuple[int, ...]
@@ -87,6 +90,15 @@ class Curves:
     entropy: Numbers
     disagreement: Numbers
     drift: tuple[Numbers, ...]
+    weights: tuple[Numbers, ...] = ()
+
+
+@dataclass(frozen=True)
+class SelectiveRisk:
+    """Share wrong among the most confident answers, at 20 shares of the images; nothing in older records."""
+
+    coverage: Numbers = ()
+    risk: Numbers = ()
 
 
 @dataclass(frozen=True)
@@ -152,6 +164,7 @@ class Record:
         reliability: confidence against accuracy.
         disagreement_vs_error: of the particles, against the share wrong.
         particles: where they went.
+        selective_risk: what is wrong of the answers it is surest of.
         correct: which images were right, in the order of the stream.
         environment: versions and device.
         times: what it cost.
@@ -165,6 +178,7 @@ class Record:
     reliability: Reliability
     disagreement_vs_error: DisagreementVsError
     particles: Particles
+    selective_risk: SelectiveRisk
     correct: NDArray[np.bool_]
     environment: Mapping[str, Any]
     times: Times
@@ -223,7 +237,7 @@ class Record:
 
     @classmethod
     def _of(cls, plain: Mapping[str, Any], older_key: str | None) -> "Record":
-        parts: dict[str, Any] = {name: _typed(kind, plain[name]) for name, kind in _TYPED.items()}
+        parts: dict[str, Any] = {name: _typed(kind, plain.get(name, {})) for name, kind in _TYPED.items()}
         bits = np.frombuffer(base64.b64decode(plain["correct"], validate=True), np.uint8)
         return cls(
             cell=Cell.from_dict(plain["cell"]),
@@ -261,6 +275,7 @@ _TYPED: dict[str, type[Any]] = {
     "reliability": Reliability,
     "disagreement_vs_error": DisagreementVsError,
     "particles": Particles,
+    "selective_risk": SelectiveRisk,
     "times": Times,
 }
 

@@ -3,6 +3,7 @@
 DIR/grid.json               the grid as it was last asked for, and where its datasets lie
 DIR/cells/<key>.json        one record per finished cell
 DIR/failures/<key>.json     one per cell that could not be run; tried again next time
+DIR/left-out.json           images that could not be read, and what is wrong with each
 DIR/damaged/                records that could not be read, set aside
 DIR/table.csv, .parquet     one line per record: what was run and what came out, and nothing that another run of
                             the same cells would change
@@ -58,6 +59,10 @@ class Store:
         """Notes why a cell has no record."""
         content = {**asdict(failure), "cell": failure.cell.to_dict()}
         write_whole(self.failures / f"{failure.key}.json", (json.dumps(content, indent=1) + "\n").encode())
+
+    def forget(self, failure: Failure) -> None:
+        """Takes back a failure whose reason is gone."""
+        (self.failures / f"{failure.key}.json").unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
         """All records in the order of the tables, which is the same whatever order they were finished in."""

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polytta.data.groups import group_accuracy
-from polytta.lab.bench.record import Curves, DisagreementVsError
+from polytta.lab.bench.record import Curves, DisagreementVsError, SelectiveRisk
 from polytta.lab.scores import BINS, Reliability, calibration_error, confidence_bins
+from polytta.report.measures import selective_risk
 
 _TOP = 5
 LAST_ANSWERS = 6
+_COVERAGES = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class Scores:
     entropy: float
     disagreement: float
     last_answers: tuple[int, ...]
+    aurc: float
 
 
 class Tally:
@@ -88,9 +91,12 @@ class Tally:
             entropy=_mean(self.entropy),
             disagreement=_mean(self.disagreement),
             last_answers=tuple(self.answers[-LAST_ANSWERS:].tolist()),
+            aurc=_mean(self._risk()),
         )
 
-    def curves(self, ends: Sequence[int], drift: Sequence[tuple[float, ...]]) -> Curves:
+    def curves(
+        self, ends: Sequence[int], drift: Sequence[tuple[float, ...]], weights: Sequence[tuple[float, ...]] = ()
+    ) -> Curves:
         """Means within the windows that end at these positions."""
         windows = [slice(start, end) for start, end in zip((0, *ends[:-1]), ends, strict=True)]
 
@@ -98,8 +104,22 @@ class Tally:
             return tuple(scale * _mean(values[window]) for window in windows)
 
         return Curves(
-            tuple(ends), means(self.correct, 100), means(self.entropy), means(self.disagreement), tuple(drift)
+            tuple(ends),
+            means(self.correct, 100),
+            means(self.entropy),
+            means(self.disagreement),
+            tuple(drift),
+            tuple(weights),
         )
+
+    def selective_risk(self) -> SelectiveRisk:
+        """Share wrong among the most confident answers."""
+        risk = self._risk()
+        kept = np.unique(np.ceil(np.linspace(0, len(risk), _COVERAGES + 1)[1:]).astype(np.int64))
+        return SelectiveRisk(tuple((kept / len(risk)).tolist()), tuple(risk[kept - 1].tolist()))
+
+    def _risk(self) -> NDArray[np.float64]:
+        return selective_risk(torch.from_numpy(self.confidence), torch.from_numpy(self.correct)).numpy()
 
     def reliability(self) -> Reliability:
         """Confidence and accuracy in bins of confidence."""

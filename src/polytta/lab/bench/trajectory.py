@@ -26,6 +26,7 @@ class Trajectory:
         self._step = self._images = 0
         self._drifts: list[Tensor] = []
         self._positions: list[Tensor] = []
+        self._weights: list[Tensor] = []
 
     def after_step(self, images: int) -> None:
         """Looks at the population where a window ends; ``images`` is the size of the batch just seen."""
@@ -35,12 +36,19 @@ class Trajectory:
             moved = self._population.theta() - self._population.source
             self.ends.append(self._images)
             self._drifts.append(moved.norm(dim=-1).cpu())
+            weights = self._population.weights()
+            if weights is not None:
+                self._weights.append(weights.cpu())
             if self._step in self._checkpoints:
                 self._positions.append(moved.float().cpu())
 
     def drift(self, number: int) -> tuple[tuple[float, ...], ...]:
         """Distances of one cell's particles from the source, at each window's end."""
         return tuple(tuple(drift[number].tolist()) for drift in self._drifts)
+
+    def weights(self, number: int) -> tuple[tuple[float, ...], ...]:
+        """How much one cell's particles are trusted at each window's end; nothing where evidence weighs nobody."""
+        return tuple(tuple(weights[number].tolist()) for weights in self._weights)
 
     def particles(self, number: int) -> Particles:
         """Where one cell's particles went."""

@@ -15,6 +15,7 @@ from polytta.lab.demo.run import DemoRun
 from polytta.lab.demo.scores import row_score
 from polytta.lab.demo.table import demo_table
 from polytta.lab.pages.charts import Axis, Bar, Series, bars_svg, lines_svg
+from polytta.lab.pages.confidence import risk_plot, weights_plot
 from polytta.lab.pages.elements import Plot, facts, figures, note
 from polytta.lab.pages.page import Section, render_page
 from polytta.lab.pages.tables import as_html
@@ -62,7 +63,15 @@ def _first(run: DemoRun) -> str:
 
 
 def _plots(run: DemoRun) -> tuple[Plot, ...]:
-    return (*(_accuracy_plot(run, name) for name in run.options.corruptions), _gain_plot(run), _time_plot(run))
+    curves = [_accuracy_plot(run, name) for name in run.options.corruptions]
+    risks = risk_plot({row: run.of_row(row) for row in run.options.rows})
+    trusted = [
+        weights_plot(row, run.records[row, corruption], _spelt(corruption))
+        for row in run.options.rows
+        for corruption in run.options.corruptions
+    ]
+    told = (*curves, _gain_plot(run), _time_plot(run), risks, *trusted)
+    return tuple(plot for plot in told if plot is not None)
 
 
 def _accuracy_plot(run: DemoRun, corruption: str) -> Plot:

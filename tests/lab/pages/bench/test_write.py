@@ -85,8 +85,8 @@ def test_page_holds_everything_itself_and_names_every_record(folder: Path) -> No
 def test_page_in_a_browser(folder: Path, tmp_path: Path, width: int) -> None:
     page = (folder / PAGE).read_text()
     populations = 3
-    first = 2 + len(ROWS) + 3 * populations
-    second = 2 + 2 + 3
+    first = 3 + len(ROWS) + 3 * populations
+    second = 3 + 2 + 3
     found = probe(page, tmp_path, width)
     assert found == {
         "pictures": "3",  # clean and two corruptions

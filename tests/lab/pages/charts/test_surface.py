@@ -17,3 +17,9 @@ def test_surface_draws_a_cell_per_point_and_a_key() -> None:
     assert float(cells[0].get("y") or 0) > float(cells[11].get("y") or 0)
     assert root.get("aria-label") == 'a "chart"'
     assert {"<here>", "0", "11", "%"} <= set(texts(root))
+
+
+def test_a_key_tells_its_ends_apart() -> None:
+    heights = np.array([[0.94411, 0.9442], [0.9443, 0.94432]])
+    shown = texts(parsed(surface_svg(heights, np.arange(2.0), np.arange(2.0), [], "nats", "what")))
+    assert {"0.9441", "0.9443"} <= set(shown)

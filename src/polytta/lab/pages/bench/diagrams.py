@@ -18,6 +18,7 @@ from polytta.lab.pages.charts import (
     scatter_svg,
     trajectories_svg,
 )
+from polytta.lab.pages.confidence import risk_plot, weights_plot
 from polytta.lab.pages.elements import Plot
 
 Records = Mapping[str, Record]
@@ -138,6 +139,23 @@ def trust_plots(panel: Panel, records: Records) -> list[Plot]:
         values = np.array([np.mean(weights, axis=0) for weights in of_column.values()])
         svg = matrix_svg(values, list(of_column), names, f"Weights of the hypotheses of {row.name}")
         plots.append(Plot(f"{row.name}: who was trusted", svg, "Weights at the end of the stream, mean over seeds."))
+    return plots
+
+
+def selective_plot(panel: Panel, records: Records) -> Plot | None:
+    """What is wrong of the answers each row is surest of."""
+    return risk_plot({row.name: _of(row, records) for row in panel.rows})
+
+
+def weights_plots(panel: Panel, records: Records) -> list[Plot]:
+    """How the trust in hypotheses changed on the first column, per population that evidence weighs."""
+    first = short_name(panel.columns[0])
+    plots = []
+    for row in panel.rows:
+        found = sorted(_of(row, records), key=lambda r: (_column(r) != first, r.cell.seed))
+        if found:
+            plot = weights_plot(row.name, found[0], f"{_column(found[0])}, seed {found[0].cell.seed}")
+            plots += [plot] if plot is not None else []
     return plots
 
 

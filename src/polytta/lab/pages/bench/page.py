@@ -9,8 +9,10 @@ from polytta.lab.pages.bench.diagrams import (
     cost_plot,
     disagreement_plots,
     particle_plots,
+    selective_plot,
     stream_plot,
     trust_plots,
+    weights_plots,
 )
 from polytta.lab.pages.bench.panel import Panel
 from polytta.lab.pages.bench.panel_tables import accuracy_table, summary_table
@@ -50,8 +52,9 @@ def bench_page(
 
 def _panel_section(panel: Panel, records: Records) -> Section:
     parts = [note(f"{panel.description}."), as_html(accuracy_table(panel)), as_html(summary_table(panel))]
-    large = [plot for plot in (stream_plot(panel, records), cost_plot(panel)) if plot is not None]
-    large += trust_plots(panel, records)
+    curves = (stream_plot(panel, records), cost_plot(panel), selective_plot(panel, records))
+    large = [plot for plot in curves if plot is not None]
+    large += trust_plots(panel, records) + weights_plots(panel, records)
     if large:
         parts.append(figures(large))
     for heading, plots in (

@@ -36,6 +36,9 @@ def summary_table(panel: Panel) -> Table:
     """Per row: accuracy, gains, the corruption it does worst on against source, calibration and speed."""
     rows = []
     leader = panel.leader(panel.columns)
+    areas = [row.average(panel.columns, "aurc") for row in panel.rows]
+    # Older records do not have it, and a column of dashes says nothing.
+    has_areas = any(area is not None for area in areas)
     for number, row in enumerate(panel.rows):
         rows.append(
             TableRow(
@@ -49,6 +52,7 @@ def summary_table(panel: Panel) -> Table:
                     _number_cell(row.average(panel.columns, "ece"), ".3f"),
                     _number_cell(row.average(panel.columns, "nll"), ".3f"),
                     _number_cell(row.average(panel.columns, "brier"), ".3f"),
+                    *([_number_cell(areas[number], ".3f")] if has_areas else []),
                     MISSING if row.speed is None else TableCell(f"{row.speed:.0f}"),
                 ),
                 series=number,
@@ -56,7 +60,8 @@ def summary_table(panel: Panel) -> Table:
         )
     best_single = "single" if panel.best_single is None else panel.best_single.name
     header = ("Method", "Accuracy", "Top-5", "over source", f"over {best_single}", "worst against source")
-    return Table((*header, "ECE", "NLL", "Brier", "images/s"), tuple(rows))
+    measures = ("ECE", "NLL", "Brier", *(["AURC"] if has_areas else []))
+    return Table((*header, *measures, "images/s"), tuple(rows))
 
 
 def _accuracy_cell(stat: Stat | None, best: bool, reference: float | None) -> TableCell:

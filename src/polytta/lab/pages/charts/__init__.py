@@ -13,4 +13,5 @@ from polytta.lab.pages.charts.lines import lines_svg as lines_svg
 from polytta.lab.pages.charts.matrix import matrix_svg as matrix_svg
 from polytta.lab.pages.charts.scatter import scatter_svg as scatter_svg
 from polytta.lab.pages.charts.surface import surface_svg as surface_svg
+from polytta.lab.pages.charts.timeline import timeline_svg as timeline_svg
 from polytta.lab.pages.charts.trajectories import trajectories_svg as trajectories_svg

@@ -62,6 +62,8 @@ def _colour_key(frame: Frame, low: float, high: float, unit: str) -> list[str]:
         box = f'x="{x}" y="{bottom - (step + 1) * height:.1f}" width="14" height="{height + _OVERLAP:.1f}"'
         parts.append(f'<rect {box} fill="{colour_at(step / (_KEY_STEPS - 1))}"/>')
     parts.append(f'<text x="{x}" y="{frame.top + 6}">{escape(unit)}</text>')
-    parts.append(f'<text x="{x + 19}" y="{top + 9}">{high:.3g}</text>')
-    parts.append(f'<text x="{x + 19}" y="{bottom}">{low:.3g}</text>')
+    # As many digits as it takes to tell the ends apart.
+    digits = next((d for d in range(3, 7) if f"{high:.{d}g}" != f"{low:.{d}g}"), 3)
+    parts.append(f'<text x="{x + 19}" y="{top + 9}">{high:.{digits}g}</text>')
+    parts.append(f'<text x="{x + 19}" y="{bottom}">{low:.{digits}g}</text>')
     return parts
