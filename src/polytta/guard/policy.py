@@ -63,7 +63,8 @@ class Default(Guard):
         snapshot_bytes: most memory that they may take; with none left it goes back to the source.
         reset_every: steps after which everybody starts over anyway (RDumb); None is never.
         statistics: whether BatchNorm layers that go by the batch go by stored statistics while batches are of one
-            class, which those of the batch would hide (``polytta.network.one_sided``).
+            class, which those of the batch would hide (``polytta.network.one_sided``), and leave out images that would
+            bend them for the others (``polytta.network.neighbours``).
     """
 
     drift: float = 0.012
