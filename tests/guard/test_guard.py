@@ -63,8 +63,13 @@ def test_a_particle_that_runs_away_is_shortened_then_starts_over_and_rests(engin
     adapted = polytta.adapt(small_model("group"), "tent", lr=HOT, exclude=None, engine=engine)
     collapsed_at = []
     for number, x in enumerate(small_stream(12, 6), start=1):
+        before = adapted.theta.clone()
         adapted(x)
         assert adapted.last is not None
+        moved = (adapted.theta - before).norm(dim=1) / adapted.source.norm()
+        for row, done in enumerate(adapted.last.actions):
+            if "shortened" in done and not {"reset", "rolled back"} & set(done):
+                assert float(moved[row]) == pytest.approx(Default().longest_step, rel=1e-4)
         assert bool((drift(adapted) <= Default().drift + 1e-6).all())
         if "collapsed" in adapted.last.health:
             collapsed_at.append(number)
@@ -187,7 +192,7 @@ def test_the_last_good_snapshot_is_gone_back_to_once() -> None:
 def test_who_gets_far_slowly_is_pulled_back_and_goes_on() -> None:
     policy, source = Default(), torch.ones(4)
     far = source * (1 + 1.01 * policy.drift)
-    for age, verdict, action in ((255, COLLAPSED, "reset"), (256, WARN, "pulled back")):
+    for age, verdict, action in ((127, COLLAPSED, "reset"), (128, WARN, "pulled back")):
         memory = begin(policy, far.unsqueeze(0), 3)
         memory["age"] += age
         no = torch.tensor([False])

@@ -33,7 +33,7 @@ _SNAPSHOT_WITHIN = 0.125
 """Of the drift allowed: farther away nobody is sure enough to be gone back to."""
 _WEIGHED = 40
 """Times as far may go who is weighed by evidence."""
-_SLOW = 256
+_SLOW = 128
 """Steps: who takes longer to get as far as allowed has learnt, not collapsed, and is only kept from going farther."""
 _GAIN = 0.02
 """Of ln C: less is no gain of balance."""

@@ -46,7 +46,7 @@ class Default(Guard):
     """Undoes collapse, and leaves healthy streams as they are, bit for bit.
 
     Attributes:
-        drift: relative distance to the source that a particle never exceeds; who gets there within 256 steps has
+        drift: relative distance to the source that a particle never exceeds; who gets there within 128 steps has
             collapsed, who takes longer is pulled back half the way.
         longest_step: most that one step may move, relative to the source; longer ones are shortened.
         clip: largest norm of a gradient; None leaves them as they are.
