@@ -5,8 +5,8 @@
 
 Every row is a stream (an attack by name, or a corruption), a method, and a learning rate as a multiple of the reference
 one, of populations that go by pace the hot pace times that. Honest streams (clean, one class at the reference rate)
-must raise no alarm. ``onset`` is the first look at which the undefended model has lost a hundredth of the source's accuracy
-on clean images, ``lowest`` the lowest that the guarded one had at any look or right after its first alarm.
+must raise no alarm. ``onset`` is the first look at which the undefended model has lost a hundredth of the source's
+accuracy on clean images, ``lowest`` the lowest that the guarded one had at any look or right after its first alarm.
 """
 
 import argparse

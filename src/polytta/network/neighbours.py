@@ -8,9 +8,9 @@ Whoever has some images in a batch has a say in its statistics, and so in the an
     b counts for the statistics of this layer and all after it where s_b <= 6
 
 since medians do not care about few loud images. MedBN (Park et al., CVPR 2024) takes medians for the statistics
-themselves, in every layer; here statistics stay those of the batch, computed as ever, where nobody is loud. It is looked
-once, at the third BatchNorm layer: the first two see contrast and colour, in which honest images differ as much. What
-is set aside is answered like the rest.
+themselves, in every layer; here statistics stay those of the batch, computed as ever, where nobody is loud. Whoever
+is, is seen once, at the third BatchNorm layer: the first two see contrast and colour, in which honest images differ as
+much. What is set aside is answered like the rest.
 """
 
 import threading
