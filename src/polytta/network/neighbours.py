@@ -24,7 +24,8 @@ LOOK_AT = 2
 """The layer, in the order of their calls."""
 FEWEST = 8
 """Images whose middle means something."""
-_LOUD = 6.0
+LOUD = 6.0
+"""More than honest images are among one another, less than crafted ones must be: docs/guard.md has both."""
 _WIDE = 8
 """Pixels of an image of which every second says enough."""
 
@@ -42,10 +43,14 @@ def moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def quiet(mean: Tensor, var: Tensor, among: Tensor) -> Tensor:
     """(K, B) who of those marked (K, B) is no louder than allowed, by moments (K, B, C)."""
-    power = var + (mean - _median(mean, among)).square()
-    loudness = (power / _median(power, among).clamp(min=torch.finfo(power.dtype).tiny)).mean(dim=-1)
     enough = among.sum(dim=1, keepdim=True) >= FEWEST
-    return among & ~(enough & (loudness > _LOUD))
+    return among & ~(enough & (loudness_of(mean, var, among) > LOUD))
+
+
+def loudness_of(mean: Tensor, var: Tensor, among: Tensor) -> Tensor:
+    """(K, B) s, by moments (K, B, C) and medians over those marked (K, B)."""
+    power = var + (mean - _median(mean, among)).square()
+    return (power / _median(power, among).clamp(min=torch.finfo(power.dtype).tiny)).mean(dim=-1)
 
 
 def _median(values: Tensor, among: Tensor) -> Tensor:
