@@ -26,8 +26,8 @@ FEWEST = 8
 """Images whose middle means something."""
 LOUD = 6.0
 """More than honest images are among one another, less than crafted ones must be: docs/guard.md has both."""
-_WIDE = 8
-"""Pixels of an image of which every second says enough."""
+_SIDE = 8
+"""So many pixels by as many, spread over an image, say enough of it."""
 
 
 def moments(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -35,8 +35,8 @@ def moments(x: Tensor) -> tuple[Tensor, Tensor]:
     x = x.detach()
     if x.dim() == 2:
         return x.float(), torch.zeros_like(x, dtype=torch.float32)
-    if x.dim() == 4 and min(x.shape[2:]) >= _WIDE:
-        x = x[:, :, ::2, ::2]
+    if x.dim() == 4:
+        x = x[:, :, :: max(1, x.shape[2] // _SIDE), :: max(1, x.shape[3] // _SIDE)]
     var, mean = torch.var_mean(x.float().flatten(2), dim=2, correction=0)
     return mean, var
 
