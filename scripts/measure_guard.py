@@ -4,12 +4,12 @@
     python scripts/measure_guard.py alarms [--device cuda] [--images 100000] [--models bundled/cifar10_resnet_gn]
     python scripts/measure_guard.py loudness [--models bundled/cifar10_resnet_bn] [--distinct 192] [--seed 1]
 
-Cost: milliseconds of a step with the guard off and on, taken in turn within one process, the least of each, since others
-on the machine only ever add. Alarms: honest images for ever (clean ones shuffled, or classes one after the other, 500
-images of each), at the rates nobody had to give; printed are steps with a particle judged to have collapsed, and every
-action of the guard. Loudness: how loud the loudest honest image of a batch is to its neighbours
-(``polytta.network.neighbours``), and how many are set aside, for clean images, eleven corruptions that the bound was not
-set on, and all of them mixed.
+Cost: milliseconds of a step with the guard off and on, taken in turn within one process, the least of each, since
+others on the machine only ever add. Alarms: honest images for ever (clean ones shuffled, or classes one after the
+other, 500 images of each), at the rates nobody had to give; printed are steps with a particle judged to have collapsed,
+and every action of the guard. Loudness: how loud the loudest honest image of a batch is to its neighbours
+(``polytta.network.neighbours``), and how many are set aside, for clean images, eleven corruptions that the bound was
+not set on, and all of them mixed.
 """
 
 import argparse
