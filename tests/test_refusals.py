@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -203,6 +204,32 @@ def test_saving_keeps_links_and_modes_and_refuses_what_is_no_file(tmp_path: Path
         with pytest.raises(DiskError, match="allowed is"):
             adapted.save(wrong)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "pipe", "state"]
+
+
+def test_a_disk_that_is_full_halfway_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    adapted, file = polytta.adapt(small_model("group"), "tent", exclude=None), tmp_path / "state"
+    adapted.save(file)
+    before = file.read_bytes()
+    adapted(small_stream(1, 6)[0])
+    allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, allowed[1]))
+    try:
+        with pytest.raises(DiskError, match="allowed is a place with room"):
+            adapted.save(file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, allowed)
+    assert file.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["state"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_audit_log_that_cannot_grow_costs_no_step(caplog: pytest.LogCaptureFixture) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", particles=1, lr=1e20, exclude=None, guard="default")
+    adapted.audit("/dev/full")
+    for x in small_stream(2, 6):
+        assert bool(adapted(x).isfinite().all())
+    assert adapted.last is not None
+    assert "cannot be written any more" in caplog.text
 
 
 def test_what_killed_processes_left_is_swept_up(tmp_path: Path) -> None:

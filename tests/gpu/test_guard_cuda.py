@@ -32,3 +32,17 @@ def test_a_recorded_guard_does_what_it_does_on_the_cpu(kind: str, settings: dict
         assert (got(x.cuda()).cpu() - expected(x)).abs().max() <= 1e-5
     assert got.totals.actions == expected.totals.actions
     assert (got.theta.cpu() - expected.theta).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("method", ["norm", "tent"])
+def test_a_recorded_step_sets_the_same_images_aside(method: str) -> None:
+    model = small_model("batch")
+    expected = polytta.adapt(model, method, particles=2, lr=1e-3, engine="folded", exclude=None, guard="default")
+    got = polytta.adapt(copy.deepcopy(model).cuda(), method, particles=2, lr=1e-3, exclude=None, guard="default")
+    free = polytta.adapt(model, method, particles=2, lr=1e-3, engine="folded", exclude=None, guard="off")
+    for x in small_stream(6, 16):
+        x[-3:] = 10 * x[-3:] + 2
+        wanted = expected(x)
+        assert (free(x) - wanted)[:-3].abs().max() > 1e-3, "the test needs images that are set aside"
+        assert (got(x.cuda()).cpu() - wanted)[:-3].abs().max() <= 1e-4
+    assert (got.theta.cpu() - expected.theta).abs().max() <= 1e-4

@@ -13,7 +13,8 @@ import polytta
 from polytta.checks.networks import small_model, small_stream
 from polytta.data.bundled import load_cifar10_subset
 from polytta.errors import ConfigError
-from polytta.guard import Default, Strict, begin, examined
+from polytta.guard import ACTIONS, Default, Strict, begin, examined
+from polytta.guard.health import COLLAPSED, WARN
 from polytta.models import SourceModel, create
 
 HOT = 0.5
@@ -181,6 +182,39 @@ def test_the_last_good_snapshot_is_gone_back_to_once() -> None:
     assert torch.equal(look(far, far)[0], near)
     assert look(near, near + 0.001)[1] == [1], "it rests"
     assert torch.equal(look(far, far)[0], source), "the second time nobody trusts the snapshot"
+
+
+def test_a_step_that_is_too_long_goes_as_far_as_allowed() -> None:
+    policy, source = Default(), torch.ones(4)
+    no, wanted = torch.tensor([False]), source + torch.tensor([0.0, 3.0, 0.0, 4.0])
+    found = examined(
+        policy, begin(policy, source.unsqueeze(0), 3), source.unsqueeze(0), wanted.unsqueeze(0), source,
+        torch.randn(1, 4, 3), torch.tensor(1),
+        learners=torch.tensor([True]), twins=torch.tensor([0]), weighed=no, restarted=no,
+    )  # fmt: skip
+    allowed = policy.longest_step * source.norm()
+    assert torch.allclose(found.theta[0] - source, allowed * torch.tensor([0.0, 0.6, 0.0, 0.8]), rtol=0, atol=1e-6)
+    assert [name for bit, name in ACTIONS.items() if int(found.actions) & bit] == ["shortened"]
+
+
+def test_who_gets_far_slowly_is_pulled_back_and_goes_on() -> None:
+    policy, source = Default(), torch.ones(4)
+    far = source * (1 + 1.01 * policy.drift)
+    for age, verdict, action in ((127, COLLAPSED, "reset"), (128, WARN, "pulled back")):
+        memory = begin(policy, far.unsqueeze(0), 3)
+        memory["age"] += age
+        no = torch.tensor([False])
+        found = examined(
+            policy, memory, far.unsqueeze(0), far.unsqueeze(0), source, torch.randn(1, 4, 3), torch.tensor(1),
+            learners=torch.tensor([True]), twins=torch.tensor([0]), weighed=no, restarted=no,
+        )  # fmt: skip
+        assert found.verdict.tolist() == [verdict]
+        assert [name for bit, name in ACTIONS.items() if int(found.actions) & bit] == [action]
+        left = 0.0 if action == "reset" else 0.505 * policy.drift
+        assert torch.allclose(found.theta[0], source * (1 + left), rtol=0, atol=1e-6)
+        assert found.recovered.tolist() == [action == "reset"]
+        assert found.memory["age"].tolist() == [0 if action == "reset" else age + 1]
+        assert found.memory["rest"].tolist() == [policy.rest if action == "reset" else 0]
 
 
 def test_everybody_starts_over_on_time() -> None:

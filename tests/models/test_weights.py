@@ -1,4 +1,5 @@
 import pickle
+import random
 
 import pytest
 import torch
@@ -74,3 +75,38 @@ def test_missing_file_and_other_content(tmp_path):
     torch.save([torch.zeros(1)], tmp_path / "list.pth")
     with pytest.raises(InputError, match="holds no named tensors"):
         load_weights(net(), tmp_path / "list.pth")
+
+
+@pytest.mark.parametrize("form", ["archive", "stream", "safetensors"])
+def test_damaged_files_load_or_are_refused_in_a_sentence(tmp_path, form):
+    path, draw, told = tmp_path / ("w.safetensors" if form == "safetensors" else "w.pth"), random.Random(0), set()
+    if form == "safetensors":
+        save_file(net().state_dict(), path)
+    else:
+        torch.save(net().state_dict(), path, _use_new_zipfile_serialization=form == "archive")
+    whole = path.read_bytes()
+    for _ in range(150):
+        damaged = bytearray(whole)
+        if draw.random() < 0.3:
+            damaged = damaged[: draw.randrange(len(whole))]
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(len(damaged) or 1)
+            damaged[place : place + 1] = bytes([draw.randrange(256)])
+        path.write_bytes(damaged)
+        try:
+            load_weights(net(), path)
+        except InputError as error:
+            told.add(str(error).partition("w.")[2])
+    assert told, "the test needs damage"
+
+
+def test_tensors_that_are_no_weights_are_refused(tmp_path):
+    state = net().state_dict()
+    for wrong in (
+        {1: torch.zeros(2)},
+        {name: value.to_sparse() for name, value in state.items()},
+        {name: value.to(torch.complex64) for name, value in state.items()},
+    ):
+        torch.save(wrong, tmp_path / "w.pth")
+        with pytest.raises(InputError, match="holds no named tensors"):
+            load_weights(net(), tmp_path / "w.pth")

@@ -67,15 +67,16 @@ def made_engine(session: "Session", x: Tensor, kinds: Sequence[Statistics], firs
     """An engine with these BatchNorm statistics, like the first one, or the first, now that the shapes are known."""
     config = session.config
     precision, at_once = config.settings.precision, config.settings.particles_at_once
+    wary = session.watch.wary
     if first is not None:
-        return type(first)(session.network, session.layout, first.findings, kinds, precision, at_once)
+        return type(first)(session.network, session.layout, first.findings, kinds, precision, at_once, wary=wary)
     _require_differentiable_lenses(session, x)
     engine_class = choose_engine(config.settings.engine, session.source.device)
     findings = engine_class.examine(session.network, x[:1], config.layers)
     known = session.state.num_classes
     if known and known != findings.num_classes:
         raise ModelError(f"num_classes: got {known}; allowed are {findings.num_classes}, as the model has.")
-    return engine_class(session.network, session.layout, findings, kinds, precision, at_once)
+    return engine_class(session.network, session.layout, findings, kinds, precision, at_once, wary=wary)
 
 
 def statistics_for(session: "Session", images: int, sides: Sequence[int]) -> tuple[Statistics, ...]:

@@ -51,6 +51,7 @@ class Watch:
         self._alone = torch.tensor(alone, device=source.device)
         self._compares = self.policy is not None and any(alone)
         self._by_batch = any(kind != "source" for kind in config.statistics)
+        self.wary = self.policy is not None and self.policy.statistics and self._by_batch
         self._one_sided = OneSided(network) if self._watches_statistics() else None
         self.sides: tuple[int, ...] = (0,) * config.populations
 

@@ -13,9 +13,9 @@ class GraphFold(Fold):
     """One pass; the containers fill up in its course and go with it.
 
     Attributes:
-        marks: by number of images, what kernels need to know of the mask.
+        marks: by number of images and who of them counts, what kernels need to know of that.
         deferred: outputs that may not have been computed yet.
     """
 
-    marks: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    marks: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
     deferred: list[ref[Tensor]] = field(default_factory=list)

@@ -60,17 +60,19 @@ class FusedNorm(FoldedNorm):
             eps=recipe.epsilon,
             relu=fused_relu,
             skip=branch if joins else None,
-            marks=self._marks(x.shape[0]) if groups is None else None,
+            marks=self._marks(x) if groups is None else None,
         )
         return out if fused_relu else _follow(recipe.finish(out), branch, relu)
 
-    def _marks(self, images: int) -> tuple[Tensor, Tensor] | None:
-        """What the kernels need to know of the samples that count, found once per pass."""
-        if self.fold.mask is None:
+    def _marks(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """What the kernels need to know of the samples that count, found once for each that somebody looked at."""
+        counted = self._counted(x)
+        if counted is None:
             return None
-        if images not in self.fold.marks:
-            self.fold.marks[images] = kernels.marked(self.fold.mask, images)
-        return self.fold.marks[images]
+        key = x.shape[0], id(counted)
+        if key not in self.fold.marks:
+            self.fold.marks[key] = kernels.marked(counted, x.shape[0])
+        return self.fold.marks[key]
 
     def _takes_images(self, x: Tensor) -> bool:
         """Whether the kernels for images know this layer and tensor."""

@@ -15,13 +15,14 @@ from polytta.guard.policy import Default
 
 OK, WARN, COLLAPSED = 0, 1, 2
 VERDICTS = ("ok", "warn", "collapsed")
-SHORTENED, ROLLED_BACK, RESET, RESTING, PERIODIC = 1, 2, 4, 8, 16
+SHORTENED, ROLLED_BACK, RESET, RESTING, PERIODIC, PULLED_BACK = 1, 2, 4, 8, 16, 32
 ACTIONS = {
     SHORTENED: "shortened",
     ROLLED_BACK: "rolled back",
     RESET: "reset",
     RESTING: "rests",
     PERIODIC: "reset on time",
+    PULLED_BACK: "pulled back",
 }
 """What was done to a particle, as bits of one number, in words."""
 
@@ -32,6 +33,8 @@ _SNAPSHOT_WITHIN = 0.125
 """Of the drift allowed: farther away nobody is sure enough to be gone back to."""
 _WEIGHED = 40
 """Times as far may go who is weighed by evidence."""
+_SLOW = 128
+"""Steps: who takes longer to get as far as allowed has learnt, not collapsed, and is only kept from going farther."""
 _GAIN = 0.02
 """Of ln C: less is no gain of balance."""
 
@@ -65,7 +68,7 @@ def begin(policy: Default, theta: Tensor, num_classes: int) -> dict[str, Tensor]
     kept = min(policy.snapshots, policy.snapshot_bytes // max(1, rows * size * theta.element_size()))
     found = {name: theta.new_zeros(rows, num_classes) for name in ("answers", "source_answers")}
     found["compared"] = theta.new_zeros(rows)
-    for name in ("rest", "strikes", "quiet", "kept"):
+    for name in ("rest", "strikes", "quiet", "kept", "age"):
         found[name] = torch.zeros(rows, dtype=torch.int64, device=theta.device)
     found["snapshots"] = theta.new_zeros(rows, kept, size)
     # How long batches have been of one class, by population at most: see ``polytta.engine.session``.
@@ -133,10 +136,17 @@ def examined(
     memory = compared(policy, memory, logits, logits[twins], learners & ~weighed & (twins != own_row))
     drift = _distance(theta, source) / most
     broken = (logits == 0).all(dim=-1).sum(dim=1)
-    collapsed = learners & ~resting & _beyond(policy, memory, drift, broken / logits.shape[1], 1.0)
-    warned = shortened | resting | (learners & _beyond(policy, memory, drift, broken / logits.shape[1], 0.5))
+    share = broken / logits.shape[1]
+    far, slow = drift > policy.drift, memory["age"] >= _SLOW
+    collapsed = learners & ~resting & (_answers_beyond(policy, memory, share, 1.0) | (far & ~slow))
+    near = (drift > 0.5 * policy.drift) | _answers_beyond(policy, memory, share, 0.5)
+    warned = shortened | resting | (learners & near)
     # Whoever learns nothing has no way back, but is not to stay silent about it.
     verdict = COLLAPSED * collapsed + WARN * ((warned | (broken > 0)) & ~collapsed)
+
+    # Stay near.
+    pulled = learners & ~resting & far & ~collapsed
+    theta = torch.where(pulled.unsqueeze(1), torch.lerp(source.expand_as(theta), theta, 0.5), theta)
 
     # Go back.
     due = torch.zeros_like(collapsed)
@@ -152,6 +162,7 @@ def examined(
     recovered = collapsed | due
 
     actions = SHORTENED * shortened + ROLLED_BACK * rolls + RESET * (resets & ~due) + RESTING * resting + PERIODIC * due
+    actions = actions + PULLED_BACK * (pulled & ~due)
     kept = _remembered(policy, memory, theta, drift, verdict, collapsed, recovered | restarted)
     return Checkup(theta, verdict, actions, broken, recovered, kept)
 
@@ -160,14 +171,14 @@ def _distance(left: Tensor, right: Tensor) -> Tensor:
     return (left - right).norm(dim=1)
 
 
-def _beyond(policy: Default, memory: Memory, drift: Tensor, broken: Tensor, share: float) -> Tensor:
-    """(R,) who is past that share of what is allowed."""
+def _answers_beyond(policy: Default, memory: Memory, broken: Tensor, share: float) -> Tensor:
+    """(R,) whose answers are past that share of what is allowed."""
     most = log(memory["answers"].shape[1])
     lost = (_entropy(memory["source_answers"]) - _entropy(memory["answers"])) / most
     turned = (memory["answers"] - memory["source_answers"]).abs().sum(dim=1) / 2
     judged = memory["compared"] >= policy.patience
     by_answers = (lost > share * policy.balance) | ((turned > share * policy.turned) & (lost > -_GAIN))
-    return (drift > share * policy.drift) | (judged & by_answers) | (broken > share * policy.broken)
+    return (judged & by_answers) | (broken > share * policy.broken)
 
 
 def _remembered(
@@ -187,6 +198,7 @@ def _remembered(
     strikes = torch.where(quiet >= _QUIET_FORGIVES, 0, memory["strikes"])
     kept["strikes"] = torch.where(collapsed, (strikes + 1).clamp(max=16), strikes)
     kept["quiet"] = quiet
+    kept["age"] = torch.where(anew, 0, memory["age"] + 1)
     for name in ("answers", "source_answers"):
         kept[name] = torch.where(anew.unsqueeze(1), 0.0, memory[name])
     kept["compared"] = torch.where(anew, 0.0, memory["compared"])

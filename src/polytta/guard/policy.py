@@ -46,7 +46,8 @@ class Default(Guard):
     """Undoes collapse, and leaves healthy streams as they are, bit for bit.
 
     Attributes:
-        drift: relative distance to the source at which a particle has collapsed; it never gets farther.
+        drift: relative distance to the source that a particle never exceeds; who gets there within 128 steps has
+            collapsed, who takes longer is pulled back half the way.
         longest_step: most that one step may move, relative to the source; longer ones are shortened.
         clip: largest norm of a gradient; None leaves them as they are.
         balance: entropy of the mean answer lost against the source, in units of ln C, at which one has collapsed.
@@ -63,7 +64,8 @@ class Default(Guard):
         snapshot_bytes: most memory that they may take; with none left it goes back to the source.
         reset_every: steps after which everybody starts over anyway (RDumb); None is never.
         statistics: whether BatchNorm layers that go by the batch go by stored statistics while batches are of one
-            class, which those of the batch would hide (``polytta.network.one_sided``).
+            class, which those of the batch would hide (``polytta.network.one_sided``), and leave out images that would
+            bend them for the others (``polytta.network.neighbours``).
     """
 
     drift: float = 0.012

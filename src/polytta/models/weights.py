@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 from pathlib import Path
 from typing import TypeAlias
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -50,16 +48,23 @@ def read_state(file: Path) -> dict[str, Tensor]:
         if file.suffix == ".safetensors":
             return load_file(file)
         loaded = torch.load(file, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    # What a damaged file makes a parser raise has no end.
+    except Exception as error:
         raise InputError(
             f"weights: got {file}, which does not load safely; allowed are safetensors, or a torch file of tensors."
         ) from error
     for key in WRAPPERS:
         if isinstance(loaded, dict) and isinstance(loaded.get(key), dict):
             loaded = loaded[key]
-    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+    if not isinstance(loaded, dict) or not all(isinstance(key, str) and _plain(loaded[key]) for key in loaded):
         raise InputError(f"weights: got {file}, which holds no named tensors; allowed is a state dict.")
     return {name.removeprefix("module."): tensor for name, tensor in loaded.items()}
+
+
+def _plain(value: object) -> bool:
+    """Whether it is a dense tensor of real numbers."""
+    dense = isinstance(value, Tensor) and value.layout is torch.strided and not value.is_nested
+    return dense and isinstance(value, Tensor) and not value.is_complex()
 
 
 def sha256_of(file: Path) -> str:

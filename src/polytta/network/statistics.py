@@ -11,14 +11,16 @@ Statistics of few images are ruinous, so methods that go by the batch blend ther
 """
 
 import warnings
+from collections.abc import Callable
 from math import inf
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from polytta.errors import PolyttaWarning
+from polytta.network.neighbours import CurrentCompany
 
 FEWEST_IMAGES = 16
 """Of a batch whose own statistics are used where nobody asked for them (``benchmarks/small_batches.py``)."""
@@ -34,19 +36,34 @@ def blended(of_batch: Tensor, stored: Tensor, images: Tensor | float, pseudo_ima
     return share * of_batch + (1 - share) * stored
 
 
-def _moved_input(layer: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
-    """An input that stored statistics normalize to what the blend would make of the one given."""
-    (x,) = inputs
-    shape = [1, -1, *[1] * (x.dim() - 2)]
-    assert isinstance(layer, _BatchNorm)
-    stored_mean, stored_var, eps = layer.running_mean, layer.running_var, layer.eps
-    assert stored_mean is not None
-    assert stored_var is not None
-    var, mean = torch.var_mean(x, dim=[dim for dim in range(x.dim()) if dim != 1], correction=0)
-    pseudo = PSEUDO_IMAGES["blend"]
-    mean, var = blended(mean, stored_mean, x.shape[0], pseudo), blended(var, stored_var, x.shape[0], pseudo)
-    scale = torch.sqrt((stored_var + eps) / (var + eps))
-    return ((x - mean.reshape(shape)) * scale.reshape(shape) + stored_mean.reshape(shape),)
+def _moved_input(name: str, pseudo: float, current: CurrentCompany) -> Callable[[nn.Module, tuple[Tensor]], Any]:
+    """A hook that gives a layer an input which stored statistics normalize to what a blend would make of its own."""
+
+    def moved(layer: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        (x,) = inputs
+        shape = [1, -1, *[1] * (x.dim() - 2)]
+        assert isinstance(layer, _BatchNorm)
+        stored_mean, stored_var, eps = layer.running_mean, layer.running_var, layer.eps
+        assert stored_mean is not None
+        assert stored_var is not None
+        counted = current.counted(name, x)
+        among = x if counted is None else x[counted]
+        var, mean = torch.var_mean(among, dim=[dim for dim in range(x.dim()) if dim != 1], correction=0)
+        images = among.shape[0]
+        mean, var = blended(mean, stored_mean, images, pseudo), blended(var, stored_var, images, pseudo)
+        scale = torch.sqrt((stored_var + eps) / (var + eps))
+        return ((x - mean.reshape(shape)) * scale.reshape(shape) + stored_mean.reshape(shape),)
+
+    return moved
+
+
+def _looked_at(name: str, current: CurrentCompany) -> Callable[[nn.Module, tuple[Tensor]], None]:
+    """A hook that only tells of a layer's input."""
+
+    def look(layer: nn.Module, inputs: tuple[Tensor]) -> None:
+        current.counted(name, inputs[0])
+
+    return look
 
 
 class FewImages:
@@ -73,15 +90,26 @@ def stores_statistics(network: nn.Module) -> bool:
     return bool(found) and all(module.running_mean is not None for module in found)
 
 
-def use_statistics(network: nn.Module, kind: Statistics) -> None:
-    """Makes every BatchNorm layer of a shared copy use these; without stored statistics it goes by the batch anyway."""
-    for module in network.modules():
+def use_statistics(
+    network: nn.Module, kind: Statistics, current: CurrentCompany | None = None, *, counted_only: bool = False
+) -> None:
+    """Makes every BatchNorm layer of a shared copy use these; without stored statistics it goes by the batch anyway.
+
+    Args:
+        network: the copy.
+        kind: what to use.
+        current: tells layers who counts (``polytta.network.neighbours``); None means everybody always does.
+        counted_only: whether those of the batch are to be of those who count, which takes another way through a layer.
+    """
+    current = CurrentCompany() if current is None else current
+    for name, module in network.named_modules():
         if not isinstance(module, _BatchNorm) or kind == "source" or module.running_mean is None:
             continue
-        if kind == "blend":
+        if kind == "blend" or counted_only:
             # Before the layer and not in its place: what else a layer does (an activation, say) it goes on doing.
-            module.register_forward_pre_hook(_moved_input)
+            module.register_forward_pre_hook(_moved_input(name, PSEUDO_IMAGES[kind], current))
             continue
+        module.register_forward_pre_hook(_looked_at(name, current))
         module.track_running_stats = False
         module.running_mean = None
         module.running_var = None

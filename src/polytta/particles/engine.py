@@ -12,8 +12,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from polytta.network.copies import share_structure
 from polytta.network.features import tell_features
 from polytta.network.layout import Layout
+from polytta.network.neighbours import LOOK_AT, Company
 from polytta.network.norms import is_batch_norm
-from polytta.network.statistics import PSEUDO_IMAGES, Statistics
+from polytta.network.statistics import PSEUDO_IMAGES, Statistics, stores_statistics
 from polytta.particles.outputs import check_output, finite_rows, raise_as_input_error
 from polytta.particles.precision import (
     Precision,
@@ -39,6 +40,7 @@ class Engine(ABC):
         statistics: what BatchNorm layers use, for each row of the population or for all of them.
         precision: how exactly the frozen trunk computes.
         at_once: most particles in one pass; None means all.
+        wary: whether images too loud for the others in their batch are set aside (``polytta.network.neighbours``).
     """
 
     name: ClassVar[str]
@@ -53,6 +55,8 @@ class Engine(ABC):
         statistics: Statistics | Sequence[Statistics],
         precision: Precision = "fp32",
         at_once: int | None = None,
+        *,
+        wary: bool = False,
     ) -> None:
         self.layout = layout
         self.findings = findings
@@ -73,6 +77,8 @@ class Engine(ABC):
             if is_batch_norm(module) and (kinds != {"source"} or getattr(module, "running_mean", None) is None)
         )
         self.uses_batch_statistics = bool(self.statistics_layers)
+        self.wary = wary and self.uses_batch_statistics and stores_statistics(self.network)
+        self._look_at = min(LOOK_AT, len(self.statistics_layers) - 1)
         # Rows that are all of one plain kind take the plain way.
         plain = kinds <= {"batch"} or kinds <= {"source"}
         device = next(self.network.parameters()).device
@@ -164,6 +170,10 @@ class Engine(ABC):
         if self.pseudo_images is None or rows is None:
             return self.pseudo_images
         return self.pseudo_images[rows]
+
+    def _company(self, among: Tensor | None) -> Company | None:
+        """Of one pass, in which those marked (K, B) may count for statistics, or all; None where nobody is wary."""
+        return Company(among, self._look_at, on_host=not self.static_shapes) if self.wary else None
 
     def _forward(self, x: Tensor) -> Tensor:
         return self._checked_output(self._call(x), x.shape[0])

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from polytta.network.neighbours import Company
+
 Affine = dict[str, tuple[Tensor, Tensor | None]]
 """Per layer the particles' (K, ...) weight and bias."""
 
@@ -29,6 +31,7 @@ class Fold:
         mask: (K, B), the samples that count for batch statistics; None means all.
         twice: whether the pass will be differentiated twice.
         pseudo_images: (K,) how many images stored batch statistics count for; None means as the layer says for all.
+        company: who counts for batch statistics, where somebody looks for images that bend them; None means ``mask``.
     """
 
     particles: int = 1
@@ -38,6 +41,7 @@ class Fold:
     mask: Tensor | None = None
     twice: bool = False
     pseudo_images: Tensor | None = None
+    company: Company | None = None
 
     def rows(self, values: Tensor, size: int) -> Tensor:
         """(K, ...) per-particle values repeated for the ``size`` rows of a tensor."""

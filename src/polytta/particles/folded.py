@@ -54,7 +54,8 @@ class FoldedEngine(Engine):
             mask = where if self.uses_batch_statistics else None
             if mask is None and pseudo is not None:
                 mask = x.new_ones(particles, batch, dtype=torch.bool)
-            with self.a_pass(theta, partial=where is not None, mask=mask, twice=twice, pseudo_images=pseudo):
+            about: dict[str, Any] = {"mask": mask, "partial": where is not None, "company": self._company(mask)}
+            with self.a_pass(theta, twice=twice, pseudo_images=pseudo, **about):
                 out = self._forward(x.reshape(particles * batch, *x.shape[2:]))
             self._check_all_were_called()
             return out.unflatten(0, (particles, batch))
@@ -62,7 +63,8 @@ class FoldedEngine(Engine):
         if sum(counts) == 0:
             return theta.new_zeros(particles, batch, self.width)
         unequal = None if len(set(counts)) == 1 and pseudo is None else counts
-        with self.a_pass(theta, partial=True, counts=unequal, twice=twice, pseudo_images=pseudo):
+        about = {"counts": unequal, "partial": True, "company": self._company(None)}
+        with self.a_pass(theta, twice=twice, pseudo_images=pseudo, **about):
             kept = self._forward(x[where])
         return kept.new_zeros(particles, batch, kept.shape[1]).index_put((where,), kept)
 

@@ -1,10 +1,13 @@
 """Norm layers whose scale and shift depend on the particle a row belongs to."""
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.errors import InputError
+from polytta.network.neighbours import moments
 from polytta.network.replacement import Replacement
 from polytta.network.statistics import blended
 from polytta.particles.fold import CurrentFold, Fold
@@ -129,10 +132,17 @@ class FoldedNorm(Replacement):
                 mean, var = mean.to(x.dtype), var.to(x.dtype)
             normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]
             return self._affine_rows(normalized, weight, bias)
-        if self.fold.mask is not None:
-            return self._affine_rows(_normalize_weighted(x, self.fold.mask, eps), weight, bias)
+        counted, counts = self._counted(x), self.fold.row_counts(x.shape[0])
+        if counted is not None and self.fold.counts is None:
+            return self._affine_rows(_normalize_weighted(x, counted, eps), weight, bias)
+        if counted is not None:
+            parts = [
+                _normalize_weighted(rows, own[: rows.shape[0]].unsqueeze(0), eps)
+                for rows, own in zip(x.split(counts), counted, strict=True)
+                if rows.shape[0]
+            ]
+            return self._affine_rows(torch.cat(parts), weight, bias)
         self._refuse_single_values(x)
-        counts = self.fold.row_counts(x.shape[0])
         if max(counts) == 1 and x[0].numel() > x.shape[1] and min(counts) == 1:
             # One row each: the particles' channels side by side are one wider sample, with no copy.
             flat = x.reshape(1, x.shape[0] * x.shape[1], *x.shape[2:])
@@ -170,19 +180,49 @@ class FoldedNorm(Replacement):
         fold, over = self.fold, list(range(2, x.dim()))
         # Of every row first, which takes one pass over the images; the rest is small.
         var, mean = torch.var_mean(x, dim=over, correction=0) if over else (torch.zeros_like(x), x)
+        who = self._counted(x)
         if fold.counts is not None:
             counts, ones = fold.row_counts(x.shape[0]), torch.ones_like(mean[:, :1])
+            images = torch.tensor(fold.counts, dtype=x.dtype, device=x.device).unsqueeze(1)
+            if who is not None:
+                ones = torch.cat([own[:count] for own, count in zip(who, counts, strict=True)]).to(x.dtype).unsqueeze(1)
+                images = who.sum(dim=1, keepdim=True).to(x.dtype)
             parts = zip(mean.split(counts), var.split(counts), ones.split(counts), strict=True)
             means, variances = zip(*(_pooled(*part, dim=0) for part in parts), strict=True)
-            images = torch.tensor([max(1, count) for count in fold.counts], dtype=x.dtype, device=x.device)
-            return torch.stack(means), torch.stack(variances), images.unsqueeze(1)
-        assert fold.mask is not None
+            return torch.stack(means), torch.stack(variances), images.clamp(min=1)
+        assert who is not None
         particles, channels = fold.particles, x.shape[1]
-        each = x.shape[0] // fold.mask.numel()
-        counted = fold.mask.to(x.dtype).repeat_interleave(each, dim=1).unsqueeze(-1)
+        each = x.shape[0] // who.numel()
+        counted = who.to(x.dtype).repeat_interleave(each, dim=1).unsqueeze(-1)
         rows, spreads = mean.reshape(particles, -1, channels), var.reshape(particles, -1, channels)
         mean, var = _pooled(rows, spreads, counted, dim=1)
-        return mean, var, fold.mask.sum(dim=1, keepdim=True).clamp(min=1).to(x.dtype)
+        return mean, var, who.sum(dim=1, keepdim=True).clamp(min=1).to(x.dtype)
+
+    def _counted(self, x: Tensor) -> Tensor | None:
+        """(K, B) which of their images count for the particles' batch statistics; None means all."""
+        company = self.fold.company
+        return self.fold.mask if company is None else company.counted(self.name, partial(self._look, x))
+
+    def _look(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+        """(K, B, C) mean and variance of the images of each particle, and (K, B) which of them are there."""
+        fold, images = self.fold, x.shape[0]
+        if fold.counts is not None and images != sum(fold.counts):  # windows of images
+            return None
+        counts = fold.row_counts(images)
+        if fold.mask is not None:
+            if images != fold.mask.numel():
+                return None
+            among = fold.mask
+        elif fold.counts is None:
+            among = torch.ones(fold.particles, counts[0], dtype=torch.bool, device=x.device)
+        else:
+            places = torch.arange(max(counts), device=x.device)
+            among = torch.stack([places < count for count in counts])
+        mean, var = moments(x)
+        if fold.counts is None:
+            return mean.unflatten(0, among.shape), var.unflatten(0, among.shape), among
+        room = mean.new_zeros(*among.shape, mean.shape[1])
+        return room.index_put((among,), mean), room.index_put((among,), var), among
 
     def _refuse_single_values(self, x: Tensor) -> None:
         """One value per channel has no variance; only what a filter left over may be that few."""

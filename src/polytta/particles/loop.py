@@ -1,11 +1,12 @@
 """One particle at a time through the untouched layers: the simplest correct engine, and the oracle of the others."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from polytta.network.copies import share_structure
+from polytta.network.neighbours import Company, CurrentCompany
 from polytta.network.statistics import Statistics, use_statistics
 from polytta.particles.engine import Engine
 from polytta.particles.probe import Findings, probe
@@ -23,9 +24,11 @@ class LoopEngine(Engine):
 
     def _set_up(self) -> None:
         self._networks: dict[Statistics, nn.Module] = {}
+        self._current, self._of_counted = CurrentCompany(), share_structure(self.network)
+        use_statistics(self._of_counted, "batch", self._current, counted_only=True)
         for kind in dict.fromkeys(self.statistics):
             self._networks[kind] = share_structure(self.network)
-            use_statistics(self._networks[kind], kind)
+            use_statistics(self._networks[kind], kind, self._current)
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor | None, twice: bool) -> Tensor:
         found = []
@@ -47,5 +50,12 @@ class LoopEngine(Engine):
         # filter left over, the same sample twice has the same mean and variance.
         alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics and kind != "blend"
         given = x.repeat_interleave(2, dim=0) if alone else x
-        out = torch.func.functional_call(self._networks[kind], self.layout.named(vector), (self._enter(given),))
+        company = self._company(None)
+        out = self._called(self._networks[kind], vector, given, company)
+        if kind == "batch" and company is not None and company.sets_aside:
+            out = self._called(self._of_counted, vector, given, self._company(None))
         return self._checked_output(out, given.shape[0])[: x.shape[0]]
+
+    def _called(self, network: nn.Module, vector: Tensor, x: Tensor, company: Company | None) -> Any:
+        with self._current.during(company):
+            return torch.func.functional_call(network, self.layout.named(vector), (self._enter(x),))

@@ -14,6 +14,8 @@ from polytta.report.step import StepReport
 
 LOGGER = logging.getLogger("polytta")
 _LASTING = "rests"
+_ROUTINE = {"shortened", "pulled back"}
+"""Done again and again to who learns fast or long; told with the verdict, when that changes."""
 
 
 class Events:
@@ -32,7 +34,7 @@ class Events:
         for row, health in enumerate(report.health):
             done = [name for name in report.actions[row] if name != _LASTING]
             known = self._known.get(row, "ok")
-            if health == known and not (done and done != ["shortened"]):
+            if health == known and not set(done) - _ROUTINE:
                 continue
             self._known[row] = health
             if health == known == "ok" and not done:

@@ -9,6 +9,7 @@ from polytta.cli.program import main
 from polytta.errors import ConfigError
 from polytta.lab.attack import ATTACKS, Attack, as_table, attacked
 from polytta.lab.attack.crafted import Attacker
+from polytta.lab.attack.material import open_images
 from polytta.lab.attack.streams import Material
 from polytta.lab.pages.tables import as_text
 from polytta.models import create
@@ -83,6 +84,18 @@ def test_the_guard_is_shown_beside_nothing() -> None:
     assert guarded.actions["shortened"] == 2
     assert guarded.after == guarded.source
     assert "shortened 2" in as_text(as_table([free, guarded]))
+
+
+@pytest.mark.long
+def test_crafted_neighbours_cost_at_most_a_third_of_what_they_cost_without_a_guard() -> None:
+    source, x, labels = open_images("bundled/cifar10_resnet_bn", "bundled", 160, 0)
+    attack = Attack("neighbours", {"method": "norm", "particles": 1}, batch_size=32, steps=2)
+    free, guarded = attacked(source, x, torch.from_numpy(labels), attack, judged_on=32, show=False)
+    assert free.during is not None
+    assert guarded.during is not None
+    assert free.source_during is not None
+    assert free.source_during - free.during > 5, "the test needs harm"
+    assert guarded.source_during - guarded.during <= (free.source_during - free.during) / 3
 
 
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
