@@ -18,6 +18,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from polytta.engine import PopulationState, Session
+from polytta.engine.making import first_state
 from polytta.errors import PolyttaError, StateError
 from polytta.report import Totals
 from polytta.settings import Settings
@@ -143,7 +144,7 @@ def load_named_state(session: Session, tensors: Mapping[str, Any]) -> None:
     if not isinstance(tensors, Mapping):
         raise StateError(f"state_dict: got {type(tensors).__name__}; allowed is what state_dict() returned.")
     known = None if session.findings is None else session.findings.num_classes
-    expected = session.expected_state(check_classes(tensors, known))
+    expected = first_state(session, check_classes(tensors, known))
     # What newer versions know of particles begins anew, and what another guard knew.
     newer = {name: value for name, value in named_state(expected).items() if name.startswith(_NEWER)}
     if _shapes(tensors) != _shapes(newer):

@@ -63,6 +63,14 @@ def _with_classes(session: "Session", state: PopulationState, num_classes: int) 
     return replace(state, method=memory, evidence=known, guard=guard)
 
 
+def anchor_rows(session: "Session") -> tuple[Tensor, Tensor]:
+    """(G·K,) anchors and twins of the particles (``polytta.aggregate.evidence``)."""
+    anchors = session.rows(session.config.anchors)
+    # The same object where they are the same rows: evidence then has less to work out.
+    same = session.config.twins == session.config.anchors
+    return anchors, anchors if same else session.rows(session.config.twins)
+
+
 def made_engine(session: "Session", x: Tensor, kinds: Sequence[Statistics], first: Engine | None) -> Engine:
     """An engine with these BatchNorm statistics, like the first one, or the first, now that the shapes are known."""
     config = session.config
@@ -98,7 +106,7 @@ def made_guarding(session: "Session", num_classes: int) -> Guarding | None:
         return None
     awake = [n % session.particles not in session.asleep for n in range(session.config.rows)]
     learners = watch.learners & torch.tensor(awake, device=session.source.device)
-    begun = session.expected_state(num_classes)
+    begun = first_state(session, num_classes)
     return Guarding(watch.policy, learners, session.anchors[1], watch.weighed, session.source, begun.method)
 
 

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from polytta.aggregate import evidence
-from polytta.engine import standing
+from polytta.engine import making, standing
 from polytta.engine.intake import Intake, Make
-from polytta.engine.making import begun, first_state, made_engine, made_guarding, made_squads, statistics_for
 from polytta.engine.state import PopulationState
-from polytta.engine.step import Step, StepResult, detail_of
+from polytta.engine.step import Step, StepResult
 from polytta.engine.watch import Watch
 from polytta.errors import ModelError
 from polytta.guard import IdenticalParticles, Screened, admit, screen
@@ -76,9 +75,7 @@ class Session:
         parameters = {slot.name: self.network.get_parameter(slot.name) for slot in self.layout.slots}
         with torch.inference_mode(False):
             self.source = self.layout.flatten(parameters)
-        anchors = self.rows(self.config.anchors)
-        # The same object where they are the same rows: evidence then has less to work out.
-        self.anchors = anchors, anchors if self.config.twins == self.config.anchors else self.rows(self.config.twins)
+        self.anchors = making.anchor_rows(self)
         self._weights = tuple(self.network.parameters())
         self._version = version(self._weights)
         self._engine: Engine | None = None
@@ -90,10 +87,9 @@ class Session:
 
     def begin(self, num_classes: int) -> None:
         """Starts from the source model."""
-        self.state = first_state(self, num_classes)
-        self.rates_origin = (
-            "reference rule, at the first batch" if self.config.rates is None else self.config.rates.origin
-        )
+        self.state = making.first_state(self, num_classes)
+        rates = self.config.rates
+        self.rates_origin = "reference rule, at the first batch" if rates is None else rates.origin
         self._restart_records()
 
     def resume(self, state: PopulationState) -> None:
@@ -113,15 +109,11 @@ class Session:
         self.asleep: frozenset[int] = frozenset()
         self._looked = -1
 
-    def expected_state(self, num_classes: int) -> PopulationState:
-        """A state of the names and shapes that one of that many classes has; 0 is one before the first batch."""
-        return first_state(self, num_classes)
-
     def begun(self, state: PopulationState, findings: Findings, batch: int) -> tuple[PopulationState, str]:
         """A state with what only a batch can tell, the method's memory and the learning rates, and their origin."""
         if self._knows_stream and state.num_classes:
             return state, self.rates_origin
-        return begun(self, state, findings, batch)
+        return making.begun(self, state, findings, batch)
 
     def reset(self) -> None:
         """Returns to the source model and forgets everything learnt, learning rates that a stream decided included."""
@@ -131,12 +123,7 @@ class Session:
     @property
     def settings(self) -> Settings:
         """All options as they stand, with what the first batch has decided."""
-        state = self.state
-        settings = replace(self.config.settings, num_classes=state.num_classes or None)
-        if not state.has_rates:
-            return settings
-        rates = tuple(state.learning_rates.tolist())
-        return replace(settings, pace=rates) if state.pace else replace(settings, lr=rates)
+        return standing.settings(self.config, self.state)
 
     # ------------------------------------------------------------------ a batch
 
@@ -199,10 +186,8 @@ class Session:
                     # Weighed as the step itself would, which has the evidence of nothing before the first batch.
                     begun = state if self.findings is None else self.begun(state, self.findings, images.shape[1])[0]
                     known = evidence.with_anchors(begun.evidence, *self.anchors)
-                    aggregate, detail = self.config.aggregate, detail_of(images, self.config.aggregate)
-                    told = aggregate.combine(logits[:, :, usable], known, detail)
-                    counted = aggregate.weights(known, detail, self.particles).to(weights.dtype)
-                    weights[:, usable] = counted / counted.sum(dim=-1, keepdim=True)
+                    told, counted = standing.answered(self.config.aggregate, logits[:, :, usable], known, images)
+                    weights[:, usable] = counted.to(weights.dtype)
                 answer = self._answer(batch, told)
                 return (answer if self._grouped else answer.unsqueeze(0)), logits, weights
 
@@ -314,9 +299,9 @@ class Session:
 
     def _engine_for(self, x: Tensor, sides: Sequence[int]) -> Engine:
         """The engine for batches (G·B, ...), with stored statistics for populations whose batches are of one class."""
-        kinds = statistics_for(self, x.shape[0] // self.populations, sides)
+        kinds = making.statistics_for(self, x.shape[0] // self.populations, sides)
         if kinds not in self._engines:
-            self._engines[kinds] = made_engine(self, x, kinds, next(iter(self._engines.values()), None))
+            self._engines[kinds] = making.made_engine(self, x, kinds, next(iter(self._engines.values()), None))
         self._engine = self._engines[kinds]
         self.findings = self._engine.findings
         return self._engine
@@ -325,8 +310,8 @@ class Session:
         """The step of those awake, and the same as it is replayed."""
         if (self.asleep, engine) not in self._steps:
             config = self.config
-            guard = made_guarding(self, engine.findings.num_classes)
-            step = Step(engine, made_squads(self), config.aggregate, *self.anchors, config.filters, guard)
+            guard = making.made_guarding(self, engine.findings.num_classes)
+            step = Step(engine, making.made_squads(self), config.aggregate, *self.anchors, config.filters, guard)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:
                 del self._steps[next(iter(self._steps))]
@@ -345,8 +330,7 @@ class Session:
         if marks is None or self._looked == self.steps or not due:
             return
         self._looked = self.steps
-        everywhere = marks.unflatten(0, (self.populations, -1)).bool().all(dim=0).tolist()
-        self.asleep = frozenset(number for number, rests in enumerate(everywhere) if rests)
+        self.asleep = standing.asleep(marks, self.populations)
 
     def rows(self, numbers: Sequence[int]) -> Tensor:
         """Rows of the particles of these numbers, population by population."""

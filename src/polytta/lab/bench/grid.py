@@ -15,6 +15,7 @@ from polytta.lab.bench.data import CLEAN, PLAIN, default_corruptions, split_data
 from polytta.lab.bench.given_options import read_options
 from polytta.lab.bench.record import canonical_json
 from polytta.lab.bench.variants import VARIANTS, RowSettings, checked
+from polytta.settings.presets import COMPOSING
 from polytta.stream import SCENARIOS
 
 # One stream over all corruptions; the other scenarios have one stream for each.
@@ -183,7 +184,7 @@ def _over(rows: dict[str, RowSettings], option: str, values: tuple[Any, ...]) ->
     for label, row in rows.items():
         single = row.get("particles") == 1
         # The recommended population finds its own number of particles and rates.
-        recommended = "pace" in row or not row.keys() - _FOR_ALL_ROWS
+        recommended = "pace" in row or not row.keys() & set(COMPOSING)
         unmoved = part_name(row.get("method")) in _UNMOVED
         if not values or recommended or (option == "particles" and single) or (option == "lr" and unmoved):
             yield label, row

@@ -8,6 +8,7 @@ import numpy as np
 
 from polytta.lab.bench.cell import OPTIONS
 from polytta.lab.bench.tally import LAST_ANSWERS
+from polytta.lab.bench.variants import VARIANTS
 from polytta.lab.demo.examples import example_cards
 from polytta.lab.demo.options import SEVERITY
 from polytta.lab.demo.own_names import NAMES_NOTE, Answered, answer_cards
@@ -152,7 +153,7 @@ def row_description(settings: Mapping[str, Any]) -> str:
     method, particles, diversity, lenses = (
         settings.get(name, OPTIONS[name]) for name in ("method", "particles", "diversity", "lenses")
     )
-    if not settings:
+    if settings == VARIANTS["default"]:
         return "the default, ways to look times paces of learning, weighed by evidence"
     if particles == 1:
         return "never adapts" if method == "source" else "one model"
