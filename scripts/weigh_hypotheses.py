@@ -59,7 +59,9 @@ class Run:
 def read(file: Path, paces: list[float], methods: list[str], without: str | None = None) -> Run:
     """A file, as if the population had only some of the paces and methods, and not this lens."""
     stored = np.load(file)
-    axes = json.loads(str(stored["axes"]))
+    # What all have in common is no axis.
+    common = {"pace": f"pace {paces[0]:g}", "method": methods[0]}
+    axes = [{**common, **own} for own in json.loads(str(stored["axes"]))]
     wanted = {f"pace {pace:g}" for pace in paces}
     kept = [
         n
@@ -67,7 +69,7 @@ def read(file: Path, paces: list[float], methods: list[str], without: str | None
         if own["pace"] in wanted
         and own["lens"] != without
         # Who never learns is there once, under the first method's name.
-        and (own["pace"] == "pace 0" or own.get("method", methods[0]) in methods)
+        and (own["pace"] == "pace 0" or own["method"] in methods)
     ]
     anchors, twins = (torch.tensor([kept.index(row[n]) for n in kept]) for row in stored["anchors"].tolist())
     return Run(
