@@ -187,7 +187,7 @@ class Session:
                     begun = state if self.findings is None else self.begun(state, self.findings, images.shape[1])[0]
                     known = evidence.with_anchors(begun.evidence, *self.anchors)
                     told, counted = standing.answered(self.config.aggregate, logits[:, :, usable], known, images)
-                    weights[:, usable] = counted.to(weights.dtype)
+                    weights[:, usable] = counted
                 answer = self._answer(batch, told)
                 return (answer if self._grouped else answer.unsqueeze(0)), logits, weights
 
