@@ -90,18 +90,20 @@ def test_the_means_are_those_of_pairs_of_images() -> None:
     assert float(turns.sameness(state)) == pytest.approx(min(1.0, max(0.0, expected)))
 
 
-def test_an_answer_is_what_bayes_rule_says() -> None:
+@pytest.mark.parametrize(("near", "same", "strength"), [(0.53, 0.15, 0.5), (0.6, 0.5, 1.0), (0.52, 0.1, 0.0)])
+def test_an_answer_is_what_bayes_rule_says(near: float, same: float, strength: float) -> None:
+    """Half of it between the two bounds, none of it where shifts that come in turn could be the reason."""
     state = {
         "turn_mean": torch.tensor([[0.5, 0.5]], dtype=torch.float64),
         "turn_recent": torch.tensor([[0.9, 0.1]], dtype=torch.float64),
         "turn_images": torch.tensor([100.0], dtype=torch.float64),
         **{f"turn_{name}": torch.tensor([value], dtype=torch.float64)
-           for name, value in (("near", 0.6), ("far", 0.5), ("self", 0.9))},
+           for name, value in (("near", near), ("far", 0.5), ("self", 0.9))},
     }  # fmt: skip
     given = (0.4, 0.6)
-    strength, found = 0.5, given
-    assert float(turns.sameness(state)) == pytest.approx(strength)
-    for _ in range(2):
+    found = given
+    assert float(turns.sameness(state)) == pytest.approx(same)
+    for _ in range(4):
         local = [(found[c] + 31 * (0.9, 0.1)[c] + 10 * 0.5) / 42 for c in (0, 1)]
         raw = [given[c] * (local[c] / 0.5) ** strength for c in (0, 1)]
         found = (raw[0] / sum(raw), raw[1] / sum(raw))

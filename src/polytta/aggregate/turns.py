@@ -1,14 +1,16 @@
 r"""Classes that come in turn: noticed without labels, and used.
 
     s = 2 (E⟨p_b, p_c⟩ - E⟨p_b, m⟩) / (E|p_b|² - E⟨p_b, m⟩), at most 1        b and c images near one another
-    p_b ∝ p_b (π / m)^s,   π = (Σ_b p_b + 10 m) / (n + 10)          over the n images of late; the sum taken twice
+    p_b ∝ p_b (π / m)^f(s),   π = (Σ_b p_b + 10 m) / (n + 10)     over the n images of late; summed four times
 
 m is the mean of a particle's answers over all of a long stream, that is what it would say of an image it has not seen,
 its own bias included. If images near one another are more alike in class than those far apart, the classes around an
 image tell of its own: Bayes' rule with the local frequencies π in place of m, which Saerens, Latinne and Decaestecker
 ("Adjusting the Outputs of a Classifier to New a Priori Probabilities", 2002) find by expectation maximisation. Products
 of different images have no bias for any number of classes or images, so that s is 0 but for noise where classes come by
-chance, and the answers stay as they are. What is near is the batch, and of smaller ones the last 32 images.
+chance. Shifts that come in turn, each with a bias of its own, make it a little more than that, so f is 0 up to s = 0.1;
+from 0.2 on it is 1, since π says itself how mixed classes are. What is near is the batch, and of smaller ones the last
+32 images.
 """
 
 from collections.abc import Mapping
@@ -26,8 +28,10 @@ PSEUDO_IMAGES = 10.0
 """Images by which π is drawn towards m."""
 FLAT_IMAGES = 100.0
 """Images by which m is drawn towards equal shares."""
-ROUNDS = 2
+ROUNDS = 4
 """Of expectation maximisation."""
+NOTHING, FULLY = 0.1, 0.2
+"""Of s: up to the first, shifts that come in turn may be the reason, from the second on it must be classes."""
 SMALLEST_GAP = 0.05
 
 State = Mapping[str, Tensor]
@@ -77,7 +81,7 @@ def corrected(log_probs: Tensor, state: State, same: Tensor) -> Tensor:
     ).unsqueeze(1)
     kept = _kept(seen, batch).reshape(-1, 1, 1)
     before = kept * state["turn_recent"].unsqueeze(1)
-    strength = same.reshape(-1, 1, 1)
+    strength = ((same - NOTHING) / (FULLY - NOTHING)).clamp(0, 1).reshape(-1, 1, 1)
     found = log_probs
     for _ in range(ROUNDS):
         local = found.exp().sum(dim=1, keepdim=True).to(mean.dtype) + before + PSEUDO_IMAGES * mean
