@@ -27,6 +27,8 @@ PARTS: dict[str, dict[str, object]] = {
     "without fineness": {"SHRINKAGE": float("inf")},
     "without doubt": {"DOUBT": 0.0},
     "without sameness": {"sameness": lambda state, populations=1: torch.zeros_like(state["mean_entropy"])},
+    "classes in turn as far as s": {"turns.NOTHING": 0.0, "turns.FULLY": 1.0, "turns.ROUNDS": 2},
+    "classes in turn from the first sign": {"turns.NOTHING": 0.0},
     "batch statistics by stored ones": {"CAUTION": 1e9},
     "without anchors": {"anchors": lambda state: torch.arange(state["mean_probs"].shape[0])},
     "half as sharp": {"SHARPNESS": 7.5},
@@ -120,7 +122,7 @@ def main() -> None:
     for label, changes in PARTS.items():
         with ExitStack() as changed:
             for name, value in changes.items():
-                changed.enter_context(patch.object(evidence, name, value))
+                changed.enter_context(patch(f"{evidence.__name__}.{name}", value))
             line(label, runs, weighed)
     for lens in ("farther", "sharper", "horizontal_flip", "much_farther"):
         line(f"without {lens}", [read(file, options.paces, options.methods, lens) for file in files], weighed)
