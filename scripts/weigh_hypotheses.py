@@ -29,6 +29,7 @@ PARTS: dict[str, dict[str, object]] = {
     "without sameness": {"sameness": lambda state, populations=1: torch.zeros_like(state["mean_entropy"])},
     "classes in turn as far as s": {"turns.NOTHING": 0.0, "turns.FULLY": 1.0, "turns.ROUNDS": 2},
     "classes in turn from the first sign": {"turns.NOTHING": 0.0},
+    "what was before the batch": {"with_batch": lambda known, seen: known},
     "batch statistics by stored ones": {"CAUTION": 1e9},
     "without anchors": {"anchors": lambda state: torch.arange(state["mean_probs"].shape[0])},
     "half as sharp": {"SHARPNESS": 7.5},
@@ -94,8 +95,8 @@ def weighed(run: Run) -> Tensor:
     for start in range(0, images, run.batch):
         told, detail = run.log_probs[:, :, start : start + run.batch], run.fineness[:, start : start + run.batch]
         known = evidence.with_anchors(state, *rows)
-        answers.append(aggregate.combine(told, known, detail).argmax(dim=-1))
         state = evidence.observe(known, told.flatten(0, 1), detail)
+        answers.append(aggregate.combine(told, evidence.with_batch(known, state), detail).argmax(dim=-1))
     return torch.cat(answers, dim=1)
 
 

@@ -56,7 +56,10 @@ class FrozenEnsemble(nn.Module):
         for rows, method in self.corrections:
             own = torch.tensor(rows, device=logits.device)
             told = told.index_copy(0, own, method.answer(logits[own]))
-        return self.aggregate.combine(told.unsqueeze(0), known, detail_of(x.unsqueeze(0), self.aggregate))[0]
+        detail = detail_of(x.unsqueeze(0), self.aggregate)
+        if known:
+            known = dict(evidence.with_batch(known, evidence.observe(known, told, detail)))
+        return self.aggregate.combine(told.unsqueeze(0), known, detail)[0]
 
     def _logits(self, x: Tensor) -> Tensor:
         particles = self.theta.shape[0]

@@ -18,8 +18,9 @@ led astray goes elsewhere. A particle that has collapsed loses all its weight, h
 Shifts may be mixed, and what suits a noisy image does not suit a blurred one. So the means are kept once for all images
 and once for those of like detail (``polytta.views.fineness``), on a grid with linear interpolation; where few images of
 that detail have been seen the former counts. The weighted geometric mean lets whoever is sure of *this* image speak
-louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. The means cover about the last 1,000 images and
-never the batch they are used on.
+louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. The means cover about the last 1,000 images,
+those of the batch to be answered among them: nothing else is known of the first one. How classes come is told by what
+was before.
 
 A particle that falls far behind what it was before it learnt has collapsed. It starts over from the best of those that
 were the same, at half its rate. One that has had no weight for long, for images of any detail, stops learning, and
@@ -50,7 +51,10 @@ from polytta.aggregate.base import Aggregate, Restart
 HORIZON = 1000
 SHARPNESS = 15.0
 SMALLEST_PROB = 1e-6
-FORMULA = "b H(m0) - h0 + 2 dH + 0.6 da in shares of ln C, by fineness, by twin and anchor as classes come, geometric"
+FORMULA = (
+    "b H(m0) - h0 + 2 dH + 0.6 da in shares of ln C, by fineness, by twin and anchor as classes come, with the batch, "
+    "geometric"
+)
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
@@ -131,6 +135,11 @@ def with_anchors(state: State, anchors: Tensor, twins: Tensor | None = None) -> 
     before it learnt: the anchor, unless that has other BatchNorm statistics.
     """
     return {**state, "anchor": anchors, "twin": anchors if twins is None else twins} if state else state
+
+
+def with_batch(known: State, seen: State) -> State:
+    """What a batch is answered by: a state (with anchors) before it, and all that it says but for how classes come."""
+    return {name: value if name.startswith("turn_") else seen.get(name, value) for name, value in known.items()}
 
 
 def scores(state: State, populations: int = 1) -> Tensor:

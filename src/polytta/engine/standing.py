@@ -35,6 +35,8 @@ def equal_weights(logits: Tensor) -> Tensor:
 def answered(aggregate: Aggregate, logits: Tensor, known: evidence.State, images: Tensor) -> tuple[Tensor, Tensor]:
     """(G, B, C) answers from logits (G, K, B, C) to images (G, B, ...), and (G, B, K) what each particle counts."""
     detail = detail_of(images, aggregate)
+    if known:
+        known = evidence.with_batch(known, evidence.observe(known, logits.flatten(0, 1), detail))
     counted = aggregate.weights(known, detail, logits.shape[1]).to(torch.float64)
     return aggregate.combine(logits, known, detail), counted / counted.sum(dim=-1, keepdim=True)
 

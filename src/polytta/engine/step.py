@@ -77,8 +77,12 @@ class Step:
         # Aggregate.
         detail = detail_of(x, self.aggregate)
         by_population = told.unflatten(0, (x.shape[0], -1))
-        answer = self.aggregate.combine(by_population, self._evidence(state), detail)
-        after = replace(after, evidence=evidence.observe(self._evidence(state), logits, detail))
+        known = self._evidence(state)
+        after = replace(after, evidence=evidence.observe(known, logits, detail))
+        # A prediction knows only what would be answered, and must come out the same.
+        uncorrected = all(one.answer is one.logits for one in outcomes)
+        seen = after.evidence if uncorrected else evidence.observe(known, told, detail)
+        answer = self.aggregate.combine(by_population, evidence.with_batch(known, seen), detail)
 
         # Start over.
         restarted = torch.zeros(logits.shape[0], dtype=torch.bool, device=logits.device)
