@@ -14,6 +14,7 @@ from polytta.engine.squad import Squad
 from polytta.engine.state import PopulationState
 from polytta.engine.stream_start import StreamStart
 from polytta.errors import ModelError
+from polytta.guard import Examiner
 from polytta.guard import begin as begin_guard
 from polytta.network.statistics import FEWEST_IMAGES, Statistics
 from polytta.optim import pace
@@ -106,8 +107,8 @@ def made_guarding(session: "Session", num_classes: int) -> Guarding | None:
         return None
     awake = [n % session.particles not in session.asleep for n in range(session.config.rows)]
     learners = watch.learners & torch.tensor(awake, device=session.source.device)
-    begun = first_state(session, num_classes)
-    return Guarding(watch.policy, learners, session.anchors[1], watch.weighed, session.source, begun.method)
+    examiner = Examiner(watch.policy, session.source, learners, session.anchors[1], watch.weighed)
+    return Guarding(examiner, first_state(session, num_classes))
 
 
 def made_squads(session: "Session") -> tuple[Squad, ...]:
