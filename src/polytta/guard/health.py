@@ -1,8 +1,8 @@
 """One look at every particle after a step: how it is, and what is done about it.
 
 All of it is made of tensors, so that a recorded step has its guard inside. A particle whose verdict is ok is handed
-back as it was, bit for bit. The tensors are small, so that a look costs as much as it has operations: what never changes
-is worked out before the first look, and what nobody can need is left out.
+back as it was, bit for bit. The tensors are small, so that a look costs as much as it has operations: what never
+changes is worked out before the first look, and what nobody can need is left out.
 """
 
 from collections.abc import Mapping
