@@ -14,7 +14,6 @@ from polytta.engine.squad import Squad
 from polytta.engine.state import PopulationState
 from polytta.engine.stream_start import StreamStart
 from polytta.errors import ModelError
-from polytta.guard import Examiner
 from polytta.guard import begin as begin_guard
 from polytta.network.statistics import FEWEST_IMAGES, Statistics
 from polytta.optim import pace
@@ -100,15 +99,15 @@ def statistics_for(session: "Session", images: int, sides: Sequence[int]) -> tup
     )
 
 
-def made_guarding(session: "Session", num_classes: int) -> Guarding | None:
+def made_guarding(session: "Session", engine: Engine) -> Guarding | None:
     """What the guard of a step needs; None without one."""
     watch = session.watch
     if watch.policy is None:
         return None
     awake = [n % session.particles not in session.asleep for n in range(session.config.rows)]
     learners = watch.learners & torch.tensor(awake, device=session.source.device)
-    examiner = Examiner(watch.policy, session.source, learners, session.anchors[1], watch.weighed)
-    return Guarding(examiner, first_state(session, num_classes))
+    examiner = engine.examiner_class(watch.policy, session.source, learners, session.anchors[1], watch.weighed)
+    return Guarding(examiner, first_state(session, engine.findings.num_classes))
 
 
 def made_squads(session: "Session") -> tuple[Squad, ...]:

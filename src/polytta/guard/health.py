@@ -28,17 +28,17 @@ ACTIONS = {
 """What was done to a particle, as bits of one number, in words."""
 
 _MOST_REST = 1024
-_QUIET_FORGIVES = 1024
+QUIET_FORGIVES = 1024
 """Healthy steps after which earlier collapses are forgotten."""
-_SNAPSHOT_WITHIN = 0.125
+SNAPSHOT_WITHIN = 0.125
 """Of the drift allowed: farther away nobody is sure enough to be gone back to."""
 _WEIGHED = 40
 """Times as far may go who is weighed by evidence."""
-_SLOW = 128
+SLOW = 128
 """Steps: who takes longer to get as far as allowed has learnt, not collapsed, and is only kept from going farther."""
-_GAIN = 0.02
+GAIN = 0.02
 """Of ln C: less is no gain of balance."""
-_MOST_STRIKES = 16
+MOST_STRIKES = 16
 
 Memory = Mapping[str, Tensor]
 
@@ -115,7 +115,7 @@ class Examiner:
         # Relative to the source, and to how far each may go.
         self._most = source.norm().clamp(min=torch.finfo(source.dtype).tiny) * (1 + (_WEIGHED - 1) * weighed)
         self._longest = policy.longest_step * self._most
-        rests = [min(policy.rest * 2**strikes, _MOST_REST) for strikes in range(_MOST_STRIKES + 1)]
+        rests = [min(policy.rest * 2**strikes, _MOST_REST) for strikes in range(MOST_STRIKES + 1)]
         self._rests = torch.tensor(rests, device=source.device)
         self._bits = torch.tensor(tuple(ACTIONS), device=source.device).unsqueeze(1)
         # As a number of Python's it would be made a tensor by every operation.
@@ -150,13 +150,11 @@ class Examiner:
         theta = torch.where(stays.unsqueeze(1), before, theta)
 
         # Judge.
-        if self._compares:
-            memory = compared(policy, memory, logits, logits[self.twins], self._compared)
+        memory, broken = self._with_answers(memory, logits), self._broken(logits)
         drift = torch.linalg.vector_norm(theta - source, dim=1) / self._most
-        broken = (logits == 0).all(dim=-1).sum(dim=1)
         beyond, near = self._answers_beyond(memory, broken / logits.shape[1])
         far = drift > policy.drift
-        collapsed = awake & (beyond | (far & (memory["age"] < _SLOW)))
+        collapsed = awake & (beyond | (far & (memory["age"] < SLOW)))
         near = near | (drift > 0.5 * policy.drift)
         # Whoever learns nothing has no way back, but is not to stay silent about it.
         noticed = collapsed | shortened | resting | (learners & near) | (broken > 0)
@@ -185,6 +183,16 @@ class Examiner:
         kept = self._remembered(memory, theta, drift, noticed, collapsed, anew)
         return Checkup(theta, verdict, actions, broken, recovered, slowed, kept)
 
+    def _with_answers(self, memory: Memory, logits: Tensor) -> Memory:
+        """Memory after answers were compared with those of twins."""
+        if not self._compares:
+            return memory
+        return compared(self.policy, memory, logits, logits[self.twins], self._compared)
+
+    def _broken(self, logits: Tensor) -> Tensor:
+        """(R,) images without a finite answer."""
+        return (logits == 0).all(dim=-1).sum(dim=1)
+
     def _answers_beyond(self, memory: Memory, broken: Tensor) -> tuple[Tensor, Tensor]:
         """(R,) whose answers are past what is allowed, and past half of it."""
         policy = self.policy
@@ -194,7 +202,7 @@ class Examiner:
             own, of_source = torch.xlogy(told, told).sum(dim=-1)
             lost = (own - of_source) / log(told.shape[-1])
             turned = (told[0] - told[1]).abs().sum(dim=1) / 2
-            judged, gained_none = memory["compared"] >= policy.patience, lost > -_GAIN
+            judged, gained_none = memory["compared"] >= policy.patience, lost > -GAIN
             past = [
                 (judged & ((lost > share * policy.balance) | ((turned > share * policy.turned) & gained_none))) | more
                 for share, more in zip((1.0, 0.5), past, strict=True)
@@ -208,11 +216,11 @@ class Examiner:
         policy, kept, fine = self.policy, dict(memory), ~noticed
         quiet = (memory["quiet"] + 1) * fine
         # A file may say anything.
-        rests = self._rests[memory["strikes"].clamp(max=_MOST_STRIKES)]
+        rests = self._rests[memory["strikes"].clamp(max=MOST_STRIKES)]
         kept["rest"] = torch.where(collapsed, rests, (memory["rest"] - 1).clamp(min=0))
         # Who has just collapsed was not quiet.
-        strikes = memory["strikes"] * (quiet < _QUIET_FORGIVES)
-        kept["strikes"] = (strikes + collapsed).clamp(max=_MOST_STRIKES)
+        strikes = memory["strikes"] * (quiet < QUIET_FORGIVES)
+        kept["strikes"] = (strikes + collapsed).clamp(max=MOST_STRIKES)
         kept["quiet"] = quiet
         kept["age"] = (memory["age"] + 1) * ~anew
         if self._judges_answers:
@@ -221,7 +229,7 @@ class Examiner:
             kept["compared"] = torch.where(anew, self._nothing, memory["compared"])
         ring = memory["snapshots"]
         if ring.shape[1]:
-            due = fine & (quiet % policy.snapshot_every == 0) & (drift <= _SNAPSHOT_WITHIN * policy.drift)
+            due = fine & (quiet % policy.snapshot_every == 0) & (drift <= SNAPSHOT_WITHIN * policy.drift)
             newest = torch.cat([theta.unsqueeze(1), ring[:, :-1]], dim=1)
             kept["snapshots"] = torch.where(due[:, None, None], newest, ring)
             kept["kept"] = (memory["kept"] + due).clamp(max=ring.shape[1])
