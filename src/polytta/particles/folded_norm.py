@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.errors import InputError
-from polytta.network.neighbours import moments
+from polytta.network.neighbours import Seen, moments
 from polytta.network.replacement import Replacement
 from polytta.network.statistics import blended
 from polytta.particles.fold import CurrentFold, Fold
@@ -201,24 +201,19 @@ class FoldedNorm(Replacement):
         company = self.fold.company
         return self.fold.mask if company is None else company.counted(self.name, partial(self._look, x))
 
-    def _look(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
-        """(K, B, C) mean and variance of the images of each particle, and (K, B) which of them are there."""
+    def _look(self, x: Tensor) -> Seen | None:
+        """Mean and variance of the images of each particle, and which of them are there."""
         fold, images = self.fold, x.shape[0]
         if fold.counts is not None and images != sum(fold.counts):  # windows of images
             return None
-        counts = fold.row_counts(images)
-        if fold.mask is not None:
-            if images != fold.mask.numel():
-                return None
-            among = fold.mask
-        elif fold.counts is None:
-            among = torch.ones(fold.particles, counts[0], dtype=torch.bool, device=x.device)
-        else:
-            places = torch.arange(max(counts), device=x.device)
-            among = torch.stack([places < count for count in counts])
+        if fold.mask is not None and images != fold.mask.numel():
+            return None
         mean, var = moments(x)
         if fold.counts is None:
-            return mean.unflatten(0, among.shape), var.unflatten(0, among.shape), among
+            each = (fold.particles, images // fold.particles)
+            return mean.unflatten(0, each), var.unflatten(0, each), fold.mask
+        places = torch.arange(max(fold.counts), device=x.device)
+        among = torch.stack([places < count for count in fold.counts])
         room = mean.new_zeros(*among.shape, mean.shape[1])
         return room.index_put((among,), mean), room.index_put((among,), var), among
 
