@@ -10,6 +10,7 @@ from polytta.errors import InputError
 from polytta.network.neighbours import Seen, moments
 from polytta.network.replacement import Replacement
 from polytta.network.statistics import blended
+from polytta.particles.counted_norm import counted_norm, pooled, row_moments
 from polytta.particles.fold import CurrentFold, Fold
 from polytta.particles.probe import NormSite
 
@@ -133,6 +134,9 @@ class FoldedNorm(Replacement):
             normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]
             return self._affine_rows(normalized, weight, bias)
         counted, counts = self._counted(x), self.fold.row_counts(x.shape[0])
+        if counted is not None and self.fold.counts is None and not self.fold.twice:
+            rows = _for_windows(counted, x.shape[0] // counted.numel()).to(x.dtype)
+            return counted_norm(x, weight, bias, rows, eps)
         if counted is not None:
             mean, var = self._moments(x, counted)
             return self._scaled(x, mean, var, weight, bias)
@@ -180,21 +184,21 @@ class FoldedNorm(Replacement):
 
     def _moments(self, x: Tensor, who: Tensor | None) -> tuple[Tensor, Tensor]:
         """(K, C) mean and variance of the particles' rows of the images marked (K, B); None means all."""
-        fold, over = self.fold, list(range(2, x.dim()))
+        fold = self.fold
         # Of every row first, which takes one pass over the images; the rest is small.
-        var, mean = torch.var_mean(x, dim=over, correction=0) if over else (torch.zeros_like(x), x)
+        mean, var = row_moments(x)
         if fold.counts is not None:
             counts, counted = fold.row_counts(x.shape[0]), torch.ones_like(mean[:, :1])
             if who is not None:
                 there = torch.cat([own[:images] for own, images in zip(who, fold.counts, strict=True)])
                 counted = _for_windows(there, x.shape[0] // sum(fold.counts)).to(x.dtype).unsqueeze(1)
             parts = zip(mean.split(counts), var.split(counts), counted.split(counts), strict=True)
-            means, variances = zip(*(_pooled(*part, dim=0) for part in parts), strict=True)
+            means, variances = zip(*(pooled(*part, dim=0) for part in parts), strict=True)
             return torch.stack(means), torch.stack(variances)
         assert who is not None
         counted = _for_windows(who, x.shape[0] // who.numel()).to(x.dtype).unsqueeze(-1)
         rows, spreads = (one.reshape(fold.particles, -1, x.shape[1]) for one in (mean, var))
-        return _pooled(rows, spreads, counted, dim=1)
+        return pooled(rows, spreads, counted, dim=1)
 
     def _counted(self, x: Tensor) -> Tensor | None:
         """(K, B) which of their images count for the particles' batch statistics; None means all."""
@@ -225,14 +229,6 @@ class FoldedNorm(Replacement):
                 f"x: got a batch of 1, for which BatchNorm layer {self.name!r} has one value per channel; allowed are "
                 "batches of >= 2, or adapt(..., statistics='source')."
             )
-
-
-def _pooled(means: Tensor, variances: Tensor, counted: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Mean and variance of all values together, of rows of equally many; 0 where none counts."""
-    rows = counted.sum(dim=dim, keepdim=True).clamp(min=1)
-    mean = (means * counted).sum(dim=dim, keepdim=True) / rows
-    var = ((variances + (means - mean).square()) * counted).sum(dim=dim, keepdim=True) / rows
-    return mean.squeeze(dim), var.squeeze(dim)
 
 
 def _for_windows(who: Tensor, each: int) -> Tensor:
