@@ -15,6 +15,7 @@ from polytta.methods import SAR, DeYO, Tent
 from polytta.models._torchvision_cpu import import_zoo
 from polytta.network.statistics import blended, use_statistics
 from polytta.particles import FoldedEngine, StaticFoldedEngine
+from polytta.particles.counted_norm import counted_norm
 
 KINDS = ("source", "batch", "blend")
 # Keeps some samples of a batch of six and often none or one of them.
@@ -106,6 +107,14 @@ def test_kinds_say_different_things_and_a_layer_without_stored_ones_goes_by_the_
         block.norm.running_mean = block.norm.running_var = None
     told = polytta.adapt(bare, "source", particles=3, statistics=KINDS).particles_log_probs(x)
     assert torch.allclose(told, told[:1].expand_as(told), rtol=0, atol=1e-12)
+
+
+def test_what_follows_may_work_in_place() -> None:
+    x, affine = torch.randn(4, 3, 2, 2).requires_grad_(), torch.ones(2, 3).requires_grad_()
+    out = counted_norm(x, affine, affine, torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 1e-5)
+    out.relu_().sum().backward()
+    assert x.grad is not None
+    assert bool(x.grad.isfinite().all())
 
 
 @pytest.mark.parametrize("twice", [False, True])

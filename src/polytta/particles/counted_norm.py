@@ -54,8 +54,10 @@ class _CountedNorm(torch.autograd.Function):
         ctx.save_for_backward(x, weight, counted, mean, inverse)
         scale = inverse * weight
         shift = -mean * scale if bias is None else torch.addcmul(bias, mean, scale, value=-1)
-        rows = x.unflatten(0, counted.shape)
-        return torch.addcmul(_along(shift, rows), rows, _along(scale, rows)).flatten(0, 1)
+        # No view, which a layer that works in place could not change.
+        out, rows = torch.empty_like(x), x.unflatten(0, counted.shape)
+        torch.addcmul(_along(shift, rows), rows, _along(scale, rows), out=out.unflatten(0, counted.shape))
+        return out
 
     @staticmethod
     @once_differentiable
