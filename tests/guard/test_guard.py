@@ -13,7 +13,7 @@ import polytta
 from polytta.checks.networks import small_model, small_stream
 from polytta.data.bundled import load_cifar10_subset
 from polytta.errors import ConfigError
-from polytta.guard import ACTIONS, Default, Strict, begin, examined
+from polytta.guard import ACTIONS, Default, Examiner, Strict, begin
 from polytta.guard.health import COLLAPSED, WARN
 from polytta.models import SourceModel, create
 
@@ -30,6 +30,11 @@ def photographs(residual: SourceModel) -> tuple[Tensor, Tensor]:
     images = load_cifar10_subset()
     chosen = [images[n] for n in range(0, 2000, 5)]
     return residual.preprocessing([one[0] for one in chosen]), torch.tensor([int(one[1]) for one in chosen])
+
+
+def one_learner(policy: Default, source: Tensor) -> Examiner:
+    """Of one particle that nobody else looks like."""
+    return Examiner(policy, source, torch.tensor([True]), torch.tensor([0]), weighed=torch.tensor([False]))
 
 
 def drift(adapted: polytta.Adapted) -> Tensor:
@@ -146,14 +151,12 @@ def test_answers_that_turned_are_seen_against_the_source_on_the_same_images() ->
     memory = begin(policy, theta, 4)
     of_one_class, of_all = torch.zeros(8), torch.arange(8) % 4
     eye = 20 * torch.eye(4)
+    learners, nobody = torch.tensor([False, True, True]), torch.zeros(3, dtype=torch.bool)
+    look = Examiner(policy, source, learners, torch.tensor([0, 0, 0]), weighed=nobody)
     # Row 0 never learns. Row 1 says one class to images of all; row 2 what row 0 says, as healthy ones do.
     for source_says, verdicts in ((of_all, [0, 2, 0]), (of_one_class.long(), [0, 0, 0])):
         logits = torch.stack([eye[source_says], eye[of_one_class.long()], eye[source_says]])
-        found = examined(
-            policy, memory, theta, theta, source, logits, torch.tensor(1),
-            learners=torch.tensor([False, True, True]), twins=torch.tensor([0, 0, 0]),
-            weighed=torch.zeros(3, dtype=torch.bool), restarted=torch.zeros(3, dtype=torch.bool),
-        )  # fmt: skip
+        found = look(memory, theta, theta, logits, torch.tensor(1), nobody)
         assert found.verdict.tolist() == verdicts
 
 
@@ -164,15 +167,11 @@ def test_the_last_good_snapshot_is_gone_back_to_once() -> None:
     memory = begin(policy, near.unsqueeze(0), 3)
     assert memory["snapshots"].shape == (1, 2, 4)
     assert begin(Default(snapshot_bytes=20), near.unsqueeze(0), 3)["snapshots"].shape == (1, 1, 4)
-    row, no = torch.tensor([True]), torch.tensor([False])
-    logits = torch.randn(1, 4, 3)
+    examined, logits = one_learner(policy, source), torch.randn(1, 4, 3)
 
     def look(before: Tensor, after: Tensor) -> tuple[Tensor, list[int]]:
         nonlocal memory
-        found = examined(
-            policy, memory, before.unsqueeze(0), after.unsqueeze(0), source, logits, torch.tensor(1),
-            learners=row, twins=torch.tensor([0]), weighed=no, restarted=no,
-        )  # fmt: skip
+        found = examined(memory, before.unsqueeze(0), after.unsqueeze(0), logits, torch.tensor(1), None)
         memory = found.memory
         return found.theta[0], found.verdict.tolist()
 
@@ -186,12 +185,9 @@ def test_the_last_good_snapshot_is_gone_back_to_once() -> None:
 
 def test_a_step_that_is_too_long_goes_as_far_as_allowed() -> None:
     policy, source = Default(), torch.ones(4)
-    no, wanted = torch.tensor([False]), source + torch.tensor([0.0, 3.0, 0.0, 4.0])
-    found = examined(
-        policy, begin(policy, source.unsqueeze(0), 3), source.unsqueeze(0), wanted.unsqueeze(0), source,
-        torch.randn(1, 4, 3), torch.tensor(1),
-        learners=torch.tensor([True]), twins=torch.tensor([0]), weighed=no, restarted=no,
-    )  # fmt: skip
+    begun, wanted = source.unsqueeze(0), source.unsqueeze(0) + torch.tensor([0.0, 3.0, 0.0, 4.0])
+    memory = begin(policy, begun, 3)
+    found = one_learner(policy, source)(memory, begun, wanted, torch.randn(1, 4, 3), torch.tensor(1), None)
     allowed = policy.longest_step * source.norm()
     assert torch.allclose(found.theta[0] - source, allowed * torch.tensor([0.0, 0.6, 0.0, 0.8]), rtol=0, atol=1e-6)
     assert [name for bit, name in ACTIONS.items() if int(found.actions) & bit] == ["shortened"]
@@ -203,11 +199,8 @@ def test_who_gets_far_slowly_is_pulled_back_and_goes_on() -> None:
     for age, verdict, action in ((127, COLLAPSED, "reset"), (128, WARN, "pulled back")):
         memory = begin(policy, far.unsqueeze(0), 3)
         memory["age"] += age
-        no = torch.tensor([False])
-        found = examined(
-            policy, memory, far.unsqueeze(0), far.unsqueeze(0), source, torch.randn(1, 4, 3), torch.tensor(1),
-            learners=torch.tensor([True]), twins=torch.tensor([0]), weighed=no, restarted=no,
-        )  # fmt: skip
+        there, logits = far.unsqueeze(0), torch.randn(1, 4, 3)
+        found = one_learner(policy, source)(memory, there, there, logits, torch.tensor(1), None)
         assert found.verdict.tolist() == [verdict]
         assert [name for bit, name in ACTIONS.items() if int(found.actions) & bit] == [action]
         left = 0.0 if action == "reset" else 0.505 * policy.drift

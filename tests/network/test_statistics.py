@@ -14,6 +14,8 @@ from polytta.errors import ConfigError
 from polytta.methods import SAR, DeYO, Tent
 from polytta.models._torchvision_cpu import import_zoo
 from polytta.network.statistics import blended, use_statistics
+from polytta.particles import FoldedEngine, StaticFoldedEngine
+from polytta.particles.counted_norm import counted_norm
 
 KINDS = ("source", "batch", "blend")
 # Keeps some samples of a batch of six and often none or one of them.
@@ -105,6 +107,34 @@ def test_kinds_say_different_things_and_a_layer_without_stored_ones_goes_by_the_
         block.norm.running_mean = block.norm.running_var = None
     told = polytta.adapt(bare, "source", particles=3, statistics=KINDS).particles_log_probs(x)
     assert torch.allclose(told, told[:1].expand_as(told), rtol=0, atol=1e-12)
+
+
+def test_what_follows_may_work_in_place() -> None:
+    x, affine = torch.randn(4, 3, 2, 2).requires_grad_(), torch.ones(2, 3).requires_grad_()
+    out = counted_norm(x, affine, affine, torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 1e-5)
+    out.relu_().sum().backward()
+    assert x.grad is not None
+    assert bool(x.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_marked_images_are_normalized_as_if_they_were_alone(twice: bool) -> None:
+    adapted = adapter("static", statistics="batch", lr=0.0)
+    (x,) = small_stream(1, 8, dtype=torch.float64)
+    adapted.predict(x)
+    where = torch.tensor([[True] * 8, [True, False] * 4, [False] * 3 + [True] * 5])
+    theta = adapted.theta + 0.1 * torch.randn(adapted.theta.shape, dtype=torch.float64)
+    images = x.expand(3, *x.shape)
+    found = []
+    for kind in (FoldedEngine, StaticFoldedEngine):
+        engine = kind(adapted.source_network, adapted.layout, adapted._session.findings, "batch")
+        given = [one.clone().requires_grad_() for one in (theta, images)]
+        logits = engine.outputs(*given, where, twice=twice)[0] * where.unsqueeze(-1)
+        slopes = torch.autograd.grad(logits.sin().sum(), given, create_graph=twice)
+        bends = torch.autograd.grad(sum(one.square().sum() for one in slopes), given) if twice else ()
+        found.append((logits, *slopes, *bends))
+    for got, expected in zip(*found, strict=True):
+        assert torch.allclose(got, expected, rtol=1e-12, atol=1e-12)
 
 
 # ---------------------------------------------------------------------- engines, and particles alone

@@ -99,15 +99,15 @@ def statistics_for(session: "Session", images: int, sides: Sequence[int]) -> tup
     )
 
 
-def made_guarding(session: "Session", num_classes: int) -> Guarding | None:
+def made_guarding(session: "Session", engine: Engine) -> Guarding | None:
     """What the guard of a step needs; None without one."""
     watch = session.watch
     if watch.policy is None:
         return None
     awake = [n % session.particles not in session.asleep for n in range(session.config.rows)]
     learners = watch.learners & torch.tensor(awake, device=session.source.device)
-    begun = first_state(session, num_classes)
-    return Guarding(watch.policy, learners, session.anchors[1], watch.weighed, session.source, begun.method)
+    examiner = engine.examiner_class(watch.policy, session.source, learners, session.anchors[1], watch.weighed)
+    return Guarding(examiner, first_state(session, engine.findings.num_classes))
 
 
 def made_squads(session: "Session") -> tuple[Squad, ...]:

@@ -310,7 +310,7 @@ class Session:
         """The step of those awake, and the same as it is replayed."""
         if (self.asleep, engine) not in self._steps:
             config = self.config
-            guard = making.made_guarding(self, engine.findings.num_classes)
+            guard = making.made_guarding(self, engine)
             step = Step(engine, making.made_squads(self), config.aggregate, *self.anchors, config.filters, guard)
             # Recordings take memory, and who slept long ago will hardly sleep alike again.
             while len(self._steps) >= _STEPS_KEPT:

@@ -99,7 +99,7 @@ class Step:
         nothing = torch.zeros_like(restarted)
         verdict, actions, broken = nothing, nothing, nothing
         if self.guard is not None:
-            after, found = self.guard(state, after, logits, restarted)
+            after, found = self.guard(state, after, logits, None if restart is None else restart.rows)
             verdict, actions, broken = found.verdict, found.actions, found.broken
 
         # Record.

@@ -133,12 +133,22 @@ class CapturedSteps:
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
                 result = self._step(state, x)
-                for name, value in result.state.named().items():
-                    if value is not self._buffers[name]:
-                        self._buffers[name].copy_(value)
+                self._keep(result.state)
             finally:
                 graph.capture_end()
         return result
+
+    def _keep(self, state: PopulationState) -> None:
+        """Writes a state into the fixed buffers, those of a kind at once: most of them hold a few numbers."""
+        kinds: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
+        for name, value in state.named().items():
+            buffer = self._buffers[name]
+            if value is not buffer:
+                buffers, values = kinds.setdefault(value.dtype, ([], []))
+                buffers.append(buffer)
+                values.append(value)
+        for buffers, values in kinds.values():
+            torch._foreach_copy_(buffers, values)
 
     def _warm_up(self, state: PopulationState, x: Tensor) -> None:
         """Lets libraries choose and build their kernels, which must not happen while recording."""

@@ -13,6 +13,7 @@ from polytta.engine.step import StepResult
 from polytta.gpu import kernels
 from polytta.gpu.capture import CapturedSteps
 from polytta.gpu.deferred import deferrable_norms, materialized
+from polytta.gpu.examiner import FusedExaminer
 from polytta.gpu.fold import GraphFold
 from polytta.gpu.fused_norm import FusedNorm
 from polytta.gpu.patches import PatchProjection, SplitsKeepLayout
@@ -20,6 +21,7 @@ from polytta.gpu.pointwise import Pointwise
 from polytta.gpu.pooling import FusedMaxPool
 from polytta.gpu.shortcut import Shortcut
 from polytta.gpu.stem import Stem
+from polytta.guard import Examiner
 from polytta.network.replacement import Replacement, replace_everywhere
 from polytta.particles.fold import Fold
 from polytta.particles.folded import StaticFoldedEngine
@@ -40,6 +42,7 @@ class GraphEngine(StaticFoldedEngine):
     name: ClassVar[str] = "graph"
     norm_class: ClassVar[type[FoldedNorm]] = FusedNorm
     fold_class: ClassVar[type[Fold]] = GraphFold
+    examiner_class: ClassVar[type[Examiner]] = FusedExaminer
 
     @classmethod
     def examine(cls, network: nn.Module, sample: Tensor, layers: tuple[str, ...]) -> GraphFindings:

@@ -7,9 +7,9 @@ from polytta.guard.health import ROLLED_BACK as ROLLED_BACK
 from polytta.guard.health import SHORTENED as SHORTENED
 from polytta.guard.health import VERDICTS as VERDICTS
 from polytta.guard.health import Checkup as Checkup
+from polytta.guard.health import Examiner as Examiner
 from polytta.guard.health import begin as begin
 from polytta.guard.health import compared as compared
-from polytta.guard.health import examined as examined
 from polytta.guard.identical import IdenticalParticles as IdenticalParticles
 from polytta.guard.images import require_images as require_images
 from polytta.guard.inputs import Screened as Screened

@@ -1,7 +1,8 @@
 """One look at every particle after a step: how it is, and what is done about it.
 
 All of it is made of tensors, so that a recorded step has its guard inside. A particle whose verdict is ok is handed
-back as it was, bit for bit.
+back as it was, bit for bit. The tensors are small, so that a look costs as much as it has operations: what never
+changes is worked out before the first look, and what nobody can need is left out.
 """
 
 from collections.abc import Mapping
@@ -27,16 +28,17 @@ ACTIONS = {
 """What was done to a particle, as bits of one number, in words."""
 
 _MOST_REST = 1024
-_QUIET_FORGIVES = 1024
+QUIET_FORGIVES = 1024
 """Healthy steps after which earlier collapses are forgotten."""
-_SNAPSHOT_WITHIN = 0.125
+SNAPSHOT_WITHIN = 0.125
 """Of the drift allowed: farther away nobody is sure enough to be gone back to."""
 _WEIGHED = 40
 """Times as far may go who is weighed by evidence."""
-_SLOW = 128
+SLOW = 128
 """Steps: who takes longer to get as far as allowed has learnt, not collapsed, and is only kept from going farther."""
-_GAIN = 0.02
+GAIN = 0.02
 """Of ln C: less is no gain of balance."""
+MOST_STRIKES = 16
 
 Memory = Mapping[str, Tensor]
 
@@ -51,6 +53,7 @@ class Checkup:
         actions: (R,) sums of what was done.
         broken: (R,) images without a finite answer.
         recovered: (R,) who went back to a snapshot or to the source, and starts anew with everything else.
+        slowed: (R,) who of them had a reason to, and learns more slowly from now on.
         memory: what the guard knows after it.
     """
 
@@ -59,6 +62,7 @@ class Checkup:
     actions: Tensor
     broken: Tensor
     recovered: Tensor
+    slowed: Tensor
     memory: dict[str, Tensor]
 
 
@@ -89,127 +93,144 @@ def compared(policy: Default, memory: Memory, logits: Tensor, source_logits: Ten
     return after
 
 
-def examined(
-    policy: Default,
-    memory: Memory,
-    before: Tensor,
-    after: Tensor,
-    source: Tensor,
-    logits: Tensor,
-    step: Tensor,
-    *,
-    learners: Tensor,
-    twins: Tensor,
-    weighed: Tensor,
-    restarted: Tensor,
-) -> Checkup:
-    """Looks at the particles after a step.
+class Examiner:
+    """Looks at the same particles after every step.
 
     Args:
         policy: what is allowed.
-        memory: of the look before.
-        before: (R, P) parameters before the step.
-        after: (R, P) after it.
-        source: (P,).
-        logits: (R, B, C) answers to the batch.
-        step: () number of the step just taken, from 1.
+        source: (P,) the parameters they started from.
         learners: (R,) who may learn at all.
         twins: (R,) the row that looks alike and never learns, or its own.
         weighed: (R,) whose answers evidence judges already: they may go farther, since they count for little if wrong.
-        restarted: (R,) who goes on from another, by evidence.
     """
-    # Relative to the source, and to how far each may go.
-    most = source.norm().clamp(min=torch.finfo(source.dtype).tiny) * (1 + (_WEIGHED - 1) * weighed)
-    away = _distance(after, source)
-    resting = learners & (memory["rest"] > 0)
 
-    # Shorten, or stay.
-    length = _distance(after, before)
-    leads_away = learners & ~restarted & (away > _distance(before, source))
-    shortened = leads_away & ~resting & (length > policy.longest_step * most)
-    factor = (policy.longest_step * most / length.clamp(min=torch.finfo(source.dtype).tiny)).unsqueeze(1)
-    theta = torch.where(shortened.unsqueeze(1), before + factor * (after - before), after)
-    theta = torch.where((resting & ~restarted).unsqueeze(1), before, theta)
+    def __init__(self, policy: Default, source: Tensor, learners: Tensor, twins: Tensor, weighed: Tensor) -> None:
+        self.policy, self.twins = policy, twins
+        self._source, self._learners = source, learners
+        own_row = torch.arange(twins.shape[0], device=twins.device)
+        by_answers = learners & ~weighed
+        self._compared = by_answers & (twins != own_row)
+        # Read here, once, and never in a step.
+        self._compares, self._judges_answers = bool(self._compared.any()), bool(by_answers.any())
+        # Relative to the source, and to how far each may go.
+        self._most = source.norm().clamp(min=torch.finfo(source.dtype).tiny) * (1 + (_WEIGHED - 1) * weighed)
+        self._longest = policy.longest_step * self._most
+        rests = [min(policy.rest * 2**strikes, _MOST_REST) for strikes in range(MOST_STRIKES + 1)]
+        self._rests = torch.tensor(rests, device=source.device)
+        self._bits = torch.tensor(tuple(ACTIONS), device=source.device).unsqueeze(1)
+        # As a number of Python's it would be made a tensor by every operation.
+        self._nothing = source.new_zeros(())
+        self._nobody = torch.zeros_like(learners)
 
-    # Judge.
-    own_row = torch.arange(twins.shape[0], device=twins.device)
-    memory = compared(policy, memory, logits, logits[twins], learners & ~weighed & (twins != own_row))
-    drift = _distance(theta, source) / most
-    broken = (logits == 0).all(dim=-1).sum(dim=1)
-    share = broken / logits.shape[1]
-    far, slow = drift > policy.drift, memory["age"] >= _SLOW
-    collapsed = learners & ~resting & (_answers_beyond(policy, memory, share, 1.0) | (far & ~slow))
-    near = (drift > 0.5 * policy.drift) | _answers_beyond(policy, memory, share, 0.5)
-    warned = shortened | resting | (learners & near)
-    # Whoever learns nothing has no way back, but is not to stay silent about it.
-    verdict = COLLAPSED * collapsed + WARN * ((warned | (broken > 0)) & ~collapsed)
+    def __call__(
+        self, memory: Memory, before: Tensor, after: Tensor, logits: Tensor, step: Tensor, restarted: Tensor | None
+    ) -> Checkup:
+        """What is found after a step, and what is done about it.
 
-    # Stay near.
-    pulled = learners & ~resting & far & ~collapsed
-    theta = torch.where(pulled.unsqueeze(1), torch.lerp(source.expand_as(theta), theta, 0.5), theta)
+        Args:
+            memory: of the look before.
+            before: (R, P) parameters before the step.
+            after: (R, P) after it.
+            logits: (R, B, C) answers to the batch.
+            step: () number of the step just taken, from 1.
+            restarted: (R,) who goes on from another, by evidence; None where nobody ever does.
+        """
+        policy, source, learners = self.policy, self._source, self._learners
+        resting = learners & (memory["rest"] > 0)
+        # Of marks within others the rest is what differs, by one operation less.
+        awake = learners ^ resting
 
-    # Go back.
-    due = torch.zeros_like(collapsed)
-    if policy.reset_every is not None:
-        due = learners & (step % policy.reset_every == 0)
-    rolls = collapsed & ~due & (memory["kept"] > 0) & (memory["strikes"] == 0)
-    if not policy.rollback or memory["snapshots"].shape[1] == 0:
-        rolls = torch.zeros_like(rolls)
-    else:
-        theta = torch.where(rolls.unsqueeze(1), memory["snapshots"][:, 0], theta)
-    resets = (collapsed & ~rolls) | due
-    theta = torch.where(resets.unsqueeze(1), source, theta)
-    recovered = collapsed | due
+        # Shorten, or stay.
+        moved = after - before
+        away, was_away = torch.linalg.vector_norm(torch.stack([after, before]) - source, dim=2)
+        length = torch.linalg.vector_norm(moved, dim=1)
+        stays, steps = (resting, awake) if restarted is None else (resting & ~restarted, awake & ~restarted)
+        shortened = steps & (away > was_away) & (length > self._longest)
+        theta = torch.where(shortened.unsqueeze(1), before + (self._longest / length).unsqueeze(1) * moved, after)
+        theta = torch.where(stays.unsqueeze(1), before, theta)
 
-    actions = SHORTENED * shortened + ROLLED_BACK * rolls + RESET * (resets & ~due) + RESTING * resting + PERIODIC * due
-    actions = actions + PULLED_BACK * (pulled & ~due)
-    kept = _remembered(policy, memory, theta, drift, verdict, collapsed, recovered | restarted)
-    return Checkup(theta, verdict, actions, broken, recovered, kept)
+        # Judge.
+        memory, broken = self._with_answers(memory, logits), self._broken(logits)
+        drift = torch.linalg.vector_norm(theta - source, dim=1) / self._most
+        beyond, near = self._answers_beyond(memory, broken / logits.shape[1])
+        far = drift > policy.drift
+        collapsed = awake & (beyond | (far & (memory["age"] < SLOW)))
+        near = near | (drift > 0.5 * policy.drift)
+        # Whoever learns nothing has no way back, but is not to stay silent about it.
+        noticed = collapsed | shortened | resting | (learners & near) | (broken > 0)
+        verdict = (COLLAPSED - WARN) * collapsed + WARN * noticed
 
+        # Stay near.
+        pulled = (awake ^ collapsed) & far
+        theta = torch.where(pulled.unsqueeze(1), torch.lerp(source.expand_as(theta), theta, 0.5), theta)
 
-def _distance(left: Tensor, right: Tensor) -> Tensor:
-    return (left - right).norm(dim=1)
+        # Go back.
+        due, rolls, resets, recovered, slowed = self._nobody, self._nobody, collapsed, collapsed, collapsed
+        if policy.reset_every is not None:
+            due = learners & (step % policy.reset_every == 0)
+            pulled, resets, recovered = pulled & ~due, collapsed & ~due, collapsed | due
+            slowed = recovered & noticed
+        if policy.rollback and memory["snapshots"].shape[1]:
+            rolls = resets & (memory["kept"] > 0) & (memory["strikes"] == 0)
+            resets = resets ^ rolls
+            theta = torch.where(rolls.unsqueeze(1), memory["snapshots"][:, 0], theta)
+        theta = torch.where((recovered ^ rolls).unsqueeze(1), source, theta)
 
+        done = {SHORTENED: shortened, ROLLED_BACK: rolls, RESET: resets}
+        done |= {RESTING: resting, PERIODIC: due, PULLED_BACK: pulled}
+        actions = (torch.stack([done[bit] for bit in ACTIONS]) * self._bits).sum(dim=0)
+        anew = recovered if restarted is None else recovered | restarted
+        kept = self._remembered(memory, theta, drift, noticed, collapsed, anew)
+        return Checkup(theta, verdict, actions, broken, recovered, slowed, kept)
 
-def _answers_beyond(policy: Default, memory: Memory, broken: Tensor, share: float) -> Tensor:
-    """(R,) whose answers are past that share of what is allowed."""
-    most = log(memory["answers"].shape[1])
-    lost = (_entropy(memory["source_answers"]) - _entropy(memory["answers"])) / most
-    turned = (memory["answers"] - memory["source_answers"]).abs().sum(dim=1) / 2
-    judged = memory["compared"] >= policy.patience
-    by_answers = (lost > share * policy.balance) | ((turned > share * policy.turned) & (lost > -_GAIN))
-    return (judged & by_answers) | (broken > share * policy.broken)
+    def _with_answers(self, memory: Memory, logits: Tensor) -> Memory:
+        """Memory after answers were compared with those of twins."""
+        if not self._compares:
+            return memory
+        return compared(self.policy, memory, logits, logits[self.twins], self._compared)
 
+    def _broken(self, logits: Tensor) -> Tensor:
+        """(R,) images without a finite answer."""
+        return (logits == 0).all(dim=-1).sum(dim=1)
 
-def _remembered(
-    policy: Default,
-    memory: Memory,
-    theta: Tensor,
-    drift: Tensor,
-    verdict: Tensor,
-    collapsed: Tensor,
-    anew: Tensor,
-) -> dict[str, Tensor]:
-    """Memory for the next look."""
-    kept = dict(memory)
-    quiet = torch.where(verdict == OK, memory["quiet"] + 1, 0)
-    rest = (policy.rest * 2 ** memory["strikes"]).clamp(max=_MOST_REST)
-    kept["rest"] = torch.where(collapsed, rest, (memory["rest"] - 1).clamp(min=0))
-    strikes = torch.where(quiet >= _QUIET_FORGIVES, 0, memory["strikes"])
-    kept["strikes"] = torch.where(collapsed, (strikes + 1).clamp(max=16), strikes)
-    kept["quiet"] = quiet
-    kept["age"] = torch.where(anew, 0, memory["age"] + 1)
-    for name in ("answers", "source_answers"):
-        kept[name] = torch.where(anew.unsqueeze(1), 0.0, memory[name])
-    kept["compared"] = torch.where(anew, 0.0, memory["compared"])
-    ring = memory["snapshots"]
-    if ring.shape[1]:
-        due = (quiet > 0) & (quiet % policy.snapshot_every == 0) & (drift <= _SNAPSHOT_WITHIN * policy.drift)
-        newest = torch.cat([theta.unsqueeze(1), ring[:, :-1]], dim=1)
-        kept["snapshots"] = torch.where(due[:, None, None], newest, ring)
-        kept["kept"] = torch.where(due, (memory["kept"] + 1).clamp(max=ring.shape[1]), memory["kept"])
-    return kept
+    def _answers_beyond(self, memory: Memory, broken: Tensor) -> tuple[Tensor, Tensor]:
+        """(R,) whose answers are past what is allowed, and past half of it."""
+        policy = self.policy
+        past = [broken > share * policy.broken for share in (1.0, 0.5)]
+        if self._judges_answers:
+            told = torch.stack([memory["answers"], memory["source_answers"]])
+            own, of_source = torch.xlogy(told, told).sum(dim=-1)
+            lost = (own - of_source) / log(told.shape[-1])
+            turned = (told[0] - told[1]).abs().sum(dim=1) / 2
+            judged, gained_none = memory["compared"] >= policy.patience, lost > -GAIN
+            past = [
+                (judged & ((lost > share * policy.balance) | ((turned > share * policy.turned) & gained_none))) | more
+                for share, more in zip((1.0, 0.5), past, strict=True)
+            ]
+        return past[0], past[1]
 
-
-def _entropy(probs: Tensor) -> Tensor:
-    return -torch.xlogy(probs, probs).sum(dim=-1)
+    def _remembered(
+        self, memory: Memory, theta: Tensor, drift: Tensor, noticed: Tensor, collapsed: Tensor, anew: Tensor
+    ) -> dict[str, Tensor]:
+        """Memory for the next look."""
+        policy, kept, fine = self.policy, dict(memory), ~noticed
+        quiet = (memory["quiet"] + 1) * fine
+        # A file may say anything.
+        rests = self._rests[memory["strikes"].clamp(max=MOST_STRIKES)]
+        kept["rest"] = torch.where(collapsed, rests, (memory["rest"] - 1).clamp(min=0))
+        # Who has just collapsed was not quiet.
+        strikes = memory["strikes"] * (quiet < QUIET_FORGIVES)
+        kept["strikes"] = (strikes + collapsed).clamp(max=MOST_STRIKES)
+        kept["quiet"] = quiet
+        kept["age"] = (memory["age"] + 1) * ~anew
+        if self._judges_answers:
+            for name in ("answers", "source_answers"):
+                kept[name] = torch.where(anew.unsqueeze(1), self._nothing, memory[name])
+            kept["compared"] = torch.where(anew, self._nothing, memory["compared"])
+        ring = memory["snapshots"]
+        if ring.shape[1]:
+            due = fine & (quiet % policy.snapshot_every == 0) & (drift <= SNAPSHOT_WITHIN * policy.drift)
+            newest = torch.cat([theta.unsqueeze(1), ring[:, :-1]], dim=1)
+            kept["snapshots"] = torch.where(due[:, None, None], newest, ring)
+            kept["kept"] = (memory["kept"] + due).clamp(max=ring.shape[1])
+        return kept

@@ -16,6 +16,7 @@ much. What is set aside is answered like the rest.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -29,6 +30,9 @@ LOUD = 6.0
 _SIDE = 8
 """So many pixels by as many, spread over an image, say enough of it."""
 
+Seen = tuple[Tensor, Tensor, Tensor | None]
+"""A layer's moments (K, B, C), and who is there (K, B): None is everybody."""
+
 
 def moments(x: Tensor) -> tuple[Tensor, Tensor]:
     """(R, C) mean and variance of each row of a layer's input (R, C, ...)."""
@@ -41,23 +45,37 @@ def moments(x: Tensor) -> tuple[Tensor, Tensor]:
     return mean, var
 
 
-def quiet(mean: Tensor, var: Tensor, among: Tensor) -> Tensor:
-    """(K, B) who of those marked (K, B) is no louder than allowed, by moments (K, B, C)."""
+def quiet(mean: Tensor, var: Tensor, among: Tensor | None) -> Tensor:
+    """(K, B) who of those marked (K, B) is no louder than allowed, by moments (K, B, C); None marks at least eight."""
+    loud = loudness_of(mean, var, among) > LOUD
+    if among is None:
+        return ~loud
     enough = among.sum(dim=1, keepdim=True) >= FEWEST
-    return among & ~(enough & (loudness_of(mean, var, among) > LOUD))
+    return among & ~(enough & loud)
 
 
-def loudness_of(mean: Tensor, var: Tensor, among: Tensor) -> Tensor:
-    """(K, B) s, by moments (K, B, C) and medians over those marked (K, B)."""
-    power = var + (mean - _median(mean, among)).square()
-    return (power / _median(power, among).clamp(min=torch.finfo(power.dtype).tiny)).mean(dim=-1)
+def loudness_of(mean: Tensor, var: Tensor, among: Tensor | None) -> Tensor:
+    """(K, B) s, by moments (K, B, C) and medians over those marked (K, B); None marks all."""
+    median = _median_of_all if among is None else partial(_median, absent=~among.unsqueeze(-1), middle=_middle(among))
+    power = var + (mean - median(mean)).square()
+    return (power / median(power).clamp(min=torch.finfo(power.dtype).tiny)).mean(dim=-1)
 
 
-def _median(values: Tensor, among: Tensor) -> Tensor:
-    """(K, 1, C) the lower median over those marked; by sorting, which is the same every time on every device."""
-    placed = values.masked_fill(~among.unsqueeze(-1), torch.inf).sort(dim=1).values
-    middle = (among.sum(dim=1) - 1).clamp(min=0) // 2
-    return placed.gather(1, middle.reshape(-1, 1, 1).expand(-1, 1, values.shape[2]))
+def _middle(among: Tensor) -> Tensor:
+    """(K, 1, 1) the place of the lower median of those marked (K, B)."""
+    return ((among.sum(dim=1) - 1).clamp(min=0) // 2).reshape(-1, 1, 1)
+
+
+def _median(values: Tensor, absent: Tensor, middle: Tensor) -> Tensor:
+    """(K, 1, C) the lower median; by sorting, which is the same every time on every device."""
+    placed = values.masked_fill(absent, torch.inf).sort(dim=1).values
+    return placed.gather(1, middle.expand(-1, 1, values.shape[2]))
+
+
+def _median_of_all(values: Tensor) -> Tensor:
+    """The same where everybody is there, and the middle known without looking."""
+    middle = (values.shape[1] - 1) // 2
+    return values.sort(dim=1).values[:, middle : middle + 1]
 
 
 class Company:
@@ -75,20 +93,20 @@ class Company:
         self._known: dict[str, Tensor | None] = {}
         self.sets_aside = False
 
-    def counted(self, layer: str, look: Callable[[], tuple[Tensor, Tensor, Tensor] | None]) -> Tensor | None:
-        """(K, B) who counts at a layer, None for all; ``look`` gives the layer's moments (K, B, C) and who is there."""
+    def counted(self, layer: str, look: Callable[[], Seen | None]) -> Tensor | None:
+        """(K, B) who counts at a layer, None for all; ``look`` gives what is seen there."""
         if layer not in self._known:
             if len(self._known) == self._look_at and (seen := look()) is not None:
                 self._counted = self._after(*seen)
             self._known[layer] = self._counted
         return self._known[layer]
 
-    def _after(self, mean: Tensor, var: Tensor, among: Tensor) -> Tensor | None:
-        if among.shape[1] < FEWEST:
+    def _after(self, mean: Tensor, var: Tensor, among: Tensor | None) -> Tensor | None:
+        if mean.shape[1] < FEWEST:
             return self._counted
         found = quiet(mean, var, among)
         if self._on_host:
-            self.sets_aside = not torch.equal(found, among)
+            self.sets_aside = not (bool(found.all()) if among is None else torch.equal(found, among))
             return found if self.sets_aside else self._counted
         return found
 
@@ -119,9 +137,9 @@ class CurrentCompany:
             return None
         images = len(x)
 
-        def look() -> tuple[Tensor, Tensor, Tensor]:
+        def look() -> Seen:
             mean, var = moments(x)
-            return mean.unsqueeze(0), var.unsqueeze(0), torch.ones(1, images, dtype=torch.bool, device=x.device)
+            return mean.unsqueeze(0), var.unsqueeze(0), None
 
         found = self.company.counted(layer, look)
         return None if found is None or found.shape[1] != images else found[0]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from polytta.guard import Examiner
 from polytta.network.copies import share_structure
 from polytta.network.features import tell_features
 from polytta.network.layout import Layout
@@ -46,6 +47,8 @@ class Engine(ABC):
     name: ClassVar[str]
     static_shapes: ClassVar[bool] = False
     """Whether every pass has the same shapes whatever was selected."""
+    examiner_class: ClassVar[type[Examiner]] = Examiner
+    """What looks at its particles after a step."""
 
     def __init__(
         self,

@@ -7,9 +7,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.errors import InputError
-from polytta.network.neighbours import moments
+from polytta.network.neighbours import Seen, moments
 from polytta.network.replacement import Replacement
 from polytta.network.statistics import blended
+from polytta.particles.counted_norm import counted_norm, pooled, row_moments
 from polytta.particles.fold import CurrentFold, Fold
 from polytta.particles.probe import NormSite
 
@@ -133,15 +134,12 @@ class FoldedNorm(Replacement):
             normalized = F.batch_norm(x, mean, var, None, None, training=mean is None, eps=eps)  # type: ignore[arg-type]
             return self._affine_rows(normalized, weight, bias)
         counted, counts = self._counted(x), self.fold.row_counts(x.shape[0])
-        if counted is not None and self.fold.counts is None:
-            return self._affine_rows(_normalize_weighted(x, counted, eps), weight, bias)
+        if counted is not None and self.fold.counts is None and not self.fold.twice:
+            rows = _for_windows(counted, x.shape[0] // counted.numel()).to(x.dtype)
+            return counted_norm(x, weight, bias, rows, eps)
         if counted is not None:
-            parts = [
-                _normalize_weighted(rows, own[: rows.shape[0]].unsqueeze(0), eps)
-                for rows, own in zip(x.split(counts), counted, strict=True)
-                if rows.shape[0]
-            ]
-            return self._affine_rows(torch.cat(parts), weight, bias)
+            mean, var = self._moments(x, counted)
+            return self._scaled(x, mean, var, weight, bias)
         self._refuse_single_values(x)
         if max(counts) == 1 and x[0].numel() > x.shape[1] and min(counts) == 1:
             # One row each: the particles' channels side by side are one wider sample, with no copy.
@@ -165,62 +163,61 @@ class FoldedNorm(Replacement):
         assert isinstance(stored_mean, Tensor)
         assert isinstance(stored_var, Tensor)
         assert self.fold.pseudo_images is not None
-        mean, var, images = self._moments(x)
-        pseudo = self.fold.pseudo_images.to(x.dtype).unsqueeze(1)
+        counted = self._counted(x)
+        mean, var = self._moments(x, counted)
+        if counted is None:
+            images = torch.tensor(self.fold.counts, dtype=x.dtype, device=x.device).unsqueeze(1)
+        else:
+            images = counted.sum(dim=1, keepdim=True).to(x.dtype)
+        pseudo, images = self.fold.pseudo_images.to(x.dtype).unsqueeze(1), images.clamp(min=1)
         mean = blended(mean, stored_mean.to(x.dtype), images, pseudo)
         var = blended(var, stored_var.to(x.dtype), images, pseudo)
+        return self._scaled(x, mean, var, weight, bias)
+
+    def _scaled(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Every row by the statistics (K, C) of its particle, and the affine."""
         # One pass over the images instead of one to normalize and another to scale.
         scale = torch.rsqrt(var + self.epsilon) * weight
         shift = -mean * scale if bias is None else torch.addcmul(bias, mean, scale, value=-1)
         view, size = [x.shape[0], -1, *[1] * (x.dim() - 2)], x.shape[0]
         return torch.addcmul(self.fold.rows(shift, size).reshape(view), x, self.fold.rows(scale, size).reshape(view))
 
-    def _moments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(K, C) mean and variance of the particles' counted rows, and (K, 1) how many images these are."""
-        fold, over = self.fold, list(range(2, x.dim()))
+    def _moments(self, x: Tensor, who: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(K, C) mean and variance of the particles' rows of the images marked (K, B); None means all."""
+        fold = self.fold
         # Of every row first, which takes one pass over the images; the rest is small.
-        var, mean = torch.var_mean(x, dim=over, correction=0) if over else (torch.zeros_like(x), x)
-        who = self._counted(x)
+        mean, var = row_moments(x)
         if fold.counts is not None:
-            counts, ones = fold.row_counts(x.shape[0]), torch.ones_like(mean[:, :1])
-            images = torch.tensor(fold.counts, dtype=x.dtype, device=x.device).unsqueeze(1)
+            counts, counted = fold.row_counts(x.shape[0]), torch.ones_like(mean[:, :1])
             if who is not None:
-                ones = torch.cat([own[:count] for own, count in zip(who, counts, strict=True)]).to(x.dtype).unsqueeze(1)
-                images = who.sum(dim=1, keepdim=True).to(x.dtype)
-            parts = zip(mean.split(counts), var.split(counts), ones.split(counts), strict=True)
-            means, variances = zip(*(_pooled(*part, dim=0) for part in parts), strict=True)
-            return torch.stack(means), torch.stack(variances), images.clamp(min=1)
+                there = torch.cat([own[:images] for own, images in zip(who, fold.counts, strict=True)])
+                counted = _for_windows(there, x.shape[0] // sum(fold.counts)).to(x.dtype).unsqueeze(1)
+            parts = zip(mean.split(counts), var.split(counts), counted.split(counts), strict=True)
+            means, variances = zip(*(pooled(*part, dim=0) for part in parts), strict=True)
+            return torch.stack(means), torch.stack(variances)
         assert who is not None
-        particles, channels = fold.particles, x.shape[1]
-        each = x.shape[0] // who.numel()
-        counted = who.to(x.dtype).repeat_interleave(each, dim=1).unsqueeze(-1)
-        rows, spreads = mean.reshape(particles, -1, channels), var.reshape(particles, -1, channels)
-        mean, var = _pooled(rows, spreads, counted, dim=1)
-        return mean, var, who.sum(dim=1, keepdim=True).clamp(min=1).to(x.dtype)
+        counted = _for_windows(who, x.shape[0] // who.numel()).to(x.dtype).unsqueeze(-1)
+        rows, spreads = (one.reshape(fold.particles, -1, x.shape[1]) for one in (mean, var))
+        return pooled(rows, spreads, counted, dim=1)
 
     def _counted(self, x: Tensor) -> Tensor | None:
         """(K, B) which of their images count for the particles' batch statistics; None means all."""
         company = self.fold.company
         return self.fold.mask if company is None else company.counted(self.name, partial(self._look, x))
 
-    def _look(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
-        """(K, B, C) mean and variance of the images of each particle, and (K, B) which of them are there."""
+    def _look(self, x: Tensor) -> Seen | None:
+        """Mean and variance of the images of each particle, and which of them are there."""
         fold, images = self.fold, x.shape[0]
         if fold.counts is not None and images != sum(fold.counts):  # windows of images
             return None
-        counts = fold.row_counts(images)
-        if fold.mask is not None:
-            if images != fold.mask.numel():
-                return None
-            among = fold.mask
-        elif fold.counts is None:
-            among = torch.ones(fold.particles, counts[0], dtype=torch.bool, device=x.device)
-        else:
-            places = torch.arange(max(counts), device=x.device)
-            among = torch.stack([places < count for count in counts])
+        if fold.mask is not None and images != fold.mask.numel():
+            return None
         mean, var = moments(x)
         if fold.counts is None:
-            return mean.unflatten(0, among.shape), var.unflatten(0, among.shape), among
+            each = (fold.particles, images // fold.particles)
+            return mean.unflatten(0, each), var.unflatten(0, each), fold.mask
+        places = torch.arange(max(fold.counts), device=x.device)
+        among = torch.stack([places < count for count in fold.counts])
         room = mean.new_zeros(*among.shape, mean.shape[1])
         return room.index_put((among,), mean), room.index_put((among,), var), among
 
@@ -234,29 +231,6 @@ class FoldedNorm(Replacement):
             )
 
 
-def _pooled(means: Tensor, variances: Tensor, counted: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Mean and variance of all values together, of rows of equally many; 0 where none counts."""
-    rows = counted.sum(dim=dim, keepdim=True).clamp(min=1)
-    mean = (means * counted).sum(dim=dim, keepdim=True) / rows
-    var = ((variances + (means - mean).square()) * counted).sum(dim=dim, keepdim=True) / rows
-    return mean.squeeze(dim), var.squeeze(dim)
-
-
-def _normalize_weighted(x: Tensor, mask: Tensor, eps: float) -> Tensor:
-    """Normalizes every row by the mean and variance of its particle's masked rows (all shapes static)."""
-    grouped, mean, var = _weighted_moments(x, mask)
-    return ((grouped - mean) * torch.rsqrt(var + eps)).reshape(x.shape)
-
-
-def _weighted_moments(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(K, B, windows, C, ...) rows by particle, and the mean and variance of each particle's masked ones."""
-    particles, batch = mask.shape
-    grouped = x.reshape(particles, batch, -1, x.shape[1], *x.shape[2:])
-    weight = mask.to(x.dtype).reshape(particles, batch, *[1] * (grouped.dim() - 2))
-    over = [d for d in range(1, grouped.dim()) if d != 3]
-    values = weight.sum(dim=over, keepdim=True) * (grouped[0, 0].numel() // x.shape[1])
-    values = values.clamp(min=1.0)
-    mean = (grouped * weight).sum(dim=over, keepdim=True) / values
-    centred = grouped - mean
-    var = (centred.square() * weight).sum(dim=over, keepdim=True) / values
-    return grouped, mean, var
+def _for_windows(who: Tensor, each: int) -> Tensor:
+    """(..., B·each) marks of images (..., B), for all windows of them."""
+    return who.unsqueeze(-1).expand(*who.shape, each).flatten(-2)

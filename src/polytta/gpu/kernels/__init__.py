@@ -1,4 +1,4 @@
-"""GPU kernels: norm layers with each particle's affine and what follows, max pooling, the stem, Grad's weighted sums.
+"""GPU kernels: norm layers with their affine and what follows, max pooling, the stem, Grad's weighted sums, the guard.
 
 Torch normalizes, scales and activates in separate passes over memory, and has no layer whose affine depends on the row.
 These kernels read bfloat16 or float32, compute in float32, and are checked against the plain modules. They need Triton,
@@ -16,6 +16,7 @@ AVAILABLE = find_spec("triton") is not None
 if AVAILABLE:
     from polytta.gpu.kernels.channel_norm import channel_norm as channel_norm
     from polytta.gpu.kernels.channel_norm import marked as marked
+    from polytta.gpu.kernels.examine import examine as examine
     from polytta.gpu.kernels.max_pool import max_pool as max_pool
     from polytta.gpu.kernels.mix import mix as mix
     from polytta.gpu.kernels.stem_convolution import Geometry as Geometry
