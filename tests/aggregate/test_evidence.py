@@ -44,6 +44,28 @@ def test_sure_and_balanced_beats_unsure_and_beats_collapsed() -> None:
     assert torch.allclose(answer.exp().sum(1), torch.ones(400, dtype=torch.float64))
 
 
+def test_the_first_batch_is_answered_by_what_it_says_itself() -> None:
+    """But not by how classes come, which would take a batch of one class for a stream of one."""
+    logits = torch.stack([0.1 * GOOD, GOOD])
+    state: dict[str, Tensor] = evidence.begin(2, 4, logits, by_fineness=True)
+    known = evidence.with_anchors(state, torch.arange(2))
+    seen = evidence.observe(known, logits, torch.zeros(1, 400))
+    asked = evidence.with_batch(known, seen)
+    assert torch.allclose(Evidence().weights(known, torch.zeros(1, 400), 2), torch.full((1, 400, 2), 0.5).double())
+    assert (Evidence().weights(asked, torch.zeros(1, 400), 2)[..., 1] > 0.99).all()
+    assert all(torch.equal(asked[name], known[name]) for name in known if name.startswith("turn_"))
+
+
+@pytest.mark.parametrize("method", ["deyo", "roid"])
+def test_a_prediction_is_what_the_first_step_answers(method: str) -> None:
+    """ROID's answers are corrected by the batch, and evidence is of what it saw before."""
+    adapted = polytta.adapt(small_model("group"), method, exclude=None, particles=2, pace=(0.0, 0.1),
+                            lenses=("unchanged", "sharper"), aggregate="evidence")  # fmt: skip
+    for x in small_stream(3, 8):
+        told = adapted.predict(x)
+        assert torch.allclose(adapted(x), told, atol=1e-6)
+
+
 def test_means_run_up_to_the_horizon() -> None:
     logits = torch.randn(2, 40, 4, dtype=torch.float64)
     state, probs = observed(*logits), logits.softmax(-1)
