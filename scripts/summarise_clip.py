@@ -154,6 +154,15 @@ def paired(run: Run, row: str, over: str) -> str:
     return f"{points:+.1f} ± {half:.1f} points ({corruptions} corruption(s), {places[0][2]:,} images of each)"
 
 
+def by_batch(run: Run, row: str, batch: int) -> str:
+    """Points over zero-shot, batch after batch."""
+    places = places_of(run, row, ZERO_SHOT)
+    right = [run[(row, *place)].correct.astype(np.float64) for place in places]
+    beside = [run[(ZERO_SHOT, *place)].correct.astype(np.float64) for place in places]
+    gained = 100 * (np.stack(right) - np.stack(beside)).mean(axis=0)
+    return ", ".join(f"{gained[start : start + batch].mean():+.1f}" for start in range(0, len(gained), batch))
+
+
 def goals(run: Run, times: Times, batch: int) -> list[str]:
     """What was hoped for, beside what was seen."""
     rows, said = rows_of(run), []
@@ -168,6 +177,8 @@ def goals(run: Run, times: Times, batch: int) -> list[str]:
         best = max(others, key=lambda row: gain(run, row, "default")[0])
         name = NAMES.get(best, best)
         said.append(f"The default over the best of the others, {name}: {paired(run, 'default', best)}.")
+    if "default" in rows:
+        said.append(f"The default over zero-shot, batch after batch: {by_batch(run, 'default', batch)}.")
     if {"default", "watt_p"} <= set(rows):
         own, other = (sum(passes(run, row)) for row in ("default", "watt_p"))
         said.append(f"The default needs {own / other:.3f} of WATT-P's passes (goal 0.1).")
