@@ -258,10 +258,10 @@ class Adapted(nn.Module):
 
     def folded_engine(self) -> FoldedEngine:
         """A fresh folded engine over the same network, for a frozen ensemble."""
-        findings = self._session.findings
-        if findings is None:
+        session = self._session
+        if session.findings is None:
             raise ConfigError("freeze: got an adapter that has not seen a batch; allowed after the first prediction.")
-        return self._session.folded_engine(findings)
+        return FoldedEngine(session.network, session.layout, session.findings, session.statistics)
 
     def save(self, path: str | Path) -> None:
         """Writes the adaptation state to one safetensors file, atomically."""

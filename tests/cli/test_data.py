@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.program import ROOT, polytta
+from tests.cli.program import ROOT, polytta, refusal
 from tests.data.writers import mark_generated, write_image
 
 
@@ -17,6 +17,10 @@ def test_status_lists_present_and_missing(tmp_path: Path) -> None:
     assert "missing" in lines["cifar10-c"]
     assert str(tmp_path / "CIFAR-10-C") in lines["cifar10-c"]
     assert "Zenodo" in lines["cifar10-c"]
+
+
+def test_status_of_a_folder_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "--root: got" in refusal(capsys, "data", "status", "--root", tmp_path / "nosuch")
 
 
 def test_status_without_a_folder_looks_here(monkeypatch: pytest.MonkeyPatch) -> None:

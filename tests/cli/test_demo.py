@@ -69,4 +69,5 @@ def test_demo_of_clip_with_names_of_ones_own(tmp_path: Path) -> None:
 
 def test_names_need_a_model_that_reads(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "--classes: got cat, dog" in refusal(capsys, "demo", "--classes", "cat", "dog", "--out", tmp_path)
+    assert "--classes: got no name" in refusal(capsys, "demo", "--clip", "--classes", "--out", tmp_path)
     assert "more than once" in refusal(capsys, "demo", "--clip", "--classes", "cat", "cat", "--out", tmp_path)

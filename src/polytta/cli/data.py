@@ -9,6 +9,7 @@ import tyro
 
 from polytta.data.datasets import status
 from polytta.data.datasets.roots import ENVIRONMENT
+from polytta.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Data:
 
     def run(self) -> None:
         """Prints one line per dataset."""
+        if self.root is not None and not self.root.is_dir():
+            raise InputError(f"--root: got {self.root}, which is no folder; allowed is one that holds datasets.")
         for dataset in status(self.root or os.environ.get(ENVIRONMENT) or Path.cwd()):
             state = f"present ({dataset.origin})" if dataset.present else "missing"
             where = "" if dataset.present else f"; get it from {dataset.source}"

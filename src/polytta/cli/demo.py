@@ -32,7 +32,7 @@ class Demo:
     """Corruptions to adapt to, one after the other."""
     clip: bool = False
     """Adapt a small CLIP, which knows classes by their names, by the methods made for such models."""
-    classes: tuple[str, ...] = ()
+    classes: tuple[str, ...] | None = None
     """With --clip: names of your own, and what some bundled images are taken for when these are all there is."""
     out: Path = Path("polytta-demo")
     """Folder for the report."""
@@ -43,6 +43,8 @@ class Demo:
         """Runs the comparison, prints the table and writes report and record."""
         subject = CLIP if self.clip else CLASSIFIER
         options = DemoOptions(self._count(subject), self.seed, self._corruptions(), subject)
+        if self.classes == ():
+            raise InputError("--classes: got no name; allowed are names of classes, two at least.")
         if self.classes and not self.clip:
             raise InputError(f"--classes: got {', '.join(self.classes)}; allowed with --clip, whose model reads names.")
         own_names = answered_by_names(subject.model, self.classes, self.seed) if self.classes else []

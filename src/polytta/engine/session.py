@@ -23,7 +23,7 @@ from polytta.network.copies import require_finite, share_structure, version
 from polytta.network.layout import Layout
 from polytta.network.statistics import FewImages, Statistics
 from polytta.optim import PopulationOptimizer
-from polytta.particles import Engine, FoldedEngine, choose_engine
+from polytta.particles import Engine, choose_engine
 from polytta.particles.outputs import check_output, finite_rows, model_errors_as_input_errors
 from polytta.particles.probe import Findings
 from polytta.report import Hypothesis, Ledger, StepEntry
@@ -362,10 +362,6 @@ class Session:
     def statistics(self) -> tuple[Statistics, ...]:
         """What BatchNorm layers have used of late, for each particle."""
         return self.config.statistics if self._engine is None else self._engine.statistics[: self.particles]
-
-    def folded_engine(self, findings: Findings) -> FoldedEngine:
-        """A fresh folded engine over the same network, for a frozen ensemble."""
-        return FoldedEngine(self.network, self.layout, findings, self.statistics)
 
     # ------------------------------------------------------------------ copies and moves
 
