@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from io import BytesIO
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
@@ -247,10 +248,12 @@ def test_wrong_arguments_write_nothing(tmp_path, small_images, labels):
     assert not root.exists()
 
 
-def _write(folder: Path) -> None:
+def _write(folder: Path, together: Barrier | None = None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         images, labels = _few_images()
+        if together is not None:
+            together.wait()
         write_cifar_c(images, labels, folder, types=("fog", "contrast"), workers=1, progress=False)
 
 
@@ -261,7 +264,8 @@ def _few_images() -> tuple[np.ndarray, np.ndarray]:
 
 def test_two_at_once_both_succeed(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_write, args=(tmp_path / "both",)) for _ in range(2)]
+    together = context.Barrier(2)
+    processes = [context.Process(target=_write, args=(tmp_path / "both", together)) for _ in range(2)]
     for process in processes:
         process.start()
     for process in processes:
