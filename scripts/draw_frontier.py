@@ -65,7 +65,8 @@ def main() -> None:
     x = Axis.logarithmic("milliseconds per image, batches of 64", [float(point.x[0]) for point in points])
     y = Axis.over("percent right", [float(point.y[0]) for point in points])
     drawing = scatter_svg(points, x, y, "Accuracy of populations against what they cost")
-    options.out.write_text(drawing.replace(">", f">{STYLE}", 1) + "\n", encoding="utf-8")
+    alone = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{STYLE}", 1)
+    options.out.write_text(f"{alone}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
