@@ -32,6 +32,8 @@ class Guarding:
     ) -> tuple[PopulationState, Checkup]:
         """The state as it goes on, and what was found; None for who restarted where nobody ever does."""
         found = self._examiner(before.guard, before.theta, after.theta, logits, after.step, restarted)
+        if not found.acts:
+            return replace(after, guard=found.memory), found
         slower = after.learning_rates * self._examiner.policy.slowdown
         return (
             replace(

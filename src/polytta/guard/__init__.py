@@ -1,5 +1,6 @@
 """What is kept away from the particles (unusable images, updates that are not finite), and what is undone: collapse."""
 
+from polytta.guard.calm import HostExaminer as HostExaminer
 from polytta.guard.health import ACTIONS as ACTIONS
 from polytta.guard.health import PERIODIC as PERIODIC
 from polytta.guard.health import RESET as RESET

@@ -55,6 +55,7 @@ class Checkup:
         recovered: (R,) who went back to a snapshot or to the source, and starts anew with everything else.
         slowed: (R,) who of them had a reason to, and learns more slowly from now on.
         memory: what the guard knows after it.
+        acts: whether anything but the memory may be other than it was.
     """
 
     theta: Tensor
@@ -64,6 +65,7 @@ class Checkup:
     recovered: Tensor
     slowed: Tensor
     memory: dict[str, Tensor]
+    acts: bool = True
 
 
 def begin(policy: Default, theta: Tensor, num_classes: int) -> dict[str, Tensor]:

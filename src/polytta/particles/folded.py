@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from polytta.errors import ModelError
+from polytta.guard import Examiner, HostExaminer
 from polytta.network.replacement import replace_everywhere
 from polytta.particles.engine import Engine
 from polytta.particles.fold import Affine, CurrentFold, Fold
@@ -23,6 +24,7 @@ class FoldedEngine(Engine):
     """Folds particles into the batch dimension."""
 
     name: ClassVar[str] = "folded"
+    examiner_class: ClassVar[type[Examiner]] = HostExaminer
     norm_class: ClassVar[type[FoldedNorm]] = FoldedNorm
     """What replaces a norm layer."""
     fold_class: ClassVar[type[Fold]] = Fold
@@ -95,3 +97,4 @@ class StaticFoldedEngine(FoldedEngine):
 
     name: ClassVar[str] = "static"
     static_shapes: ClassVar[bool] = True
+    examiner_class: ClassVar[type[Examiner]] = Examiner

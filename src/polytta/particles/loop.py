@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from polytta.guard import Examiner, HostExaminer
 from polytta.network.copies import share_structure
 from polytta.network.neighbours import Company, CurrentCompany
 from polytta.network.statistics import Statistics, use_statistics
@@ -16,6 +17,7 @@ class LoopEngine(Engine):
     """Calls the network K times, each time with one particle's parameters in place of the source's."""
 
     name: ClassVar[str] = "loop"
+    examiner_class: ClassVar[type[Examiner]] = HostExaminer
 
     @classmethod
     def examine(cls, network: nn.Module, sample: Tensor, layers: tuple[str, ...]) -> Findings:
