@@ -307,17 +307,7 @@ class Evidence(Aggregate):
             "doubt": DOUBT,
             "caution": CAUTION,
             "collapse": COLLAPSE,
-            "turns": str(
-                (
-                    turns.NEAR,
-                    turns.LONG,
-                    turns.PSEUDO_IMAGES,
-                    turns.FLAT_IMAGES,
-                    turns.ROUNDS,
-                    turns.NOTHING,
-                    turns.FULLY,
-                )
-            ),
+            "turns": turns.facts(),
             "fineness": str(FINENESS),
             "sleep": str((NO_WEIGHT, SOME_WEIGHT, SLEEP_AFTER, SLEEP_EVERY)),
         }

@@ -37,6 +37,11 @@ SMALLEST_GAP = 0.05
 State = Mapping[str, Tensor]
 
 
+def facts() -> str:
+    """The constants that answers depend on."""
+    return str((NEAR, LONG, PSEUDO_IMAGES, FLAT_IMAGES, ROUNDS, NOTHING, FULLY))
+
+
 def begin(rows: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
     """State before the first image of (R,) particles."""
     zeros = like.new_zeros

@@ -31,6 +31,12 @@ def pooled(means: Tensor, variances: Tensor, counted: Tensor, dim: int) -> tuple
     return mean.squeeze(dim), var.squeeze(dim)
 
 
+def scale_and_shift(mean: Tensor, inverse: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(K, C) what one pass over the images takes to normalize and to scale them; ``inverse`` is 1 / σ."""
+    scale = inverse * weight
+    return scale, -mean * scale if bias is None else torch.addcmul(bias, mean, scale, value=-1)
+
+
 def counted_norm(x: Tensor, weight: Tensor, bias: Tensor | None, counted: Tensor, eps: float) -> Tensor:
     """The layer, to be differentiated once.
 
@@ -52,8 +58,7 @@ class _CountedNorm(torch.autograd.Function):
         mean, var = pooled(mean, var, counted.unsqueeze(-1), dim=1)
         inverse = torch.rsqrt(var + eps)
         ctx.save_for_backward(x, weight, counted, mean, inverse)
-        scale = inverse * weight
-        shift = -mean * scale if bias is None else torch.addcmul(bias, mean, scale, value=-1)
+        scale, shift = scale_and_shift(mean, inverse, weight, bias)
         # No view, which a layer that works in place could not change.
         out, rows = torch.empty_like(x), x.unflatten(0, counted.shape)
         torch.addcmul(_along(shift, rows), rows, _along(scale, rows), out=out.unflatten(0, counted.shape))

@@ -10,7 +10,7 @@ from polytta.errors import InputError
 from polytta.network.neighbours import Seen, moments
 from polytta.network.replacement import Replacement
 from polytta.network.statistics import blended
-from polytta.particles.counted_norm import counted_norm, pooled, row_moments
+from polytta.particles.counted_norm import counted_norm, pooled, row_moments, scale_and_shift
 from polytta.particles.fold import CurrentFold, Fold
 from polytta.particles.probe import NormSite
 
@@ -176,9 +176,7 @@ class FoldedNorm(Replacement):
 
     def _scaled(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Every row by the statistics (K, C) of its particle, and the affine."""
-        # One pass over the images instead of one to normalize and another to scale.
-        scale = torch.rsqrt(var + self.epsilon) * weight
-        shift = -mean * scale if bias is None else torch.addcmul(bias, mean, scale, value=-1)
+        scale, shift = scale_and_shift(mean, torch.rsqrt(var + self.epsilon), weight, bias)
         view, size = [x.shape[0], -1, *[1] * (x.dim() - 2)], x.shape[0]
         return torch.addcmul(self.fold.rows(shift, size).reshape(view), x, self.fold.rows(scale, size).reshape(view))
 
