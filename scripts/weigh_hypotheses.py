@@ -1,6 +1,6 @@
 """What each part of evidence is worth, from the answers that ``record_hypotheses.py`` saved.
 
-    python scripts/weigh_hypotheses.py FOLDER [--paces 0 0.1] [--methods deyo roid]
+    python scripts/weigh_hypotheses.py FOLDER [--paces 0 0.1] [--methods deyo roid] [--lenses unchanged farther ...]
 
 Without restarts a particle learns the same alone or in a population, so every way to weigh them can be worked out
 afterwards, with the package's own code. A line has, for each model and scenario, the gain over the source model, mean
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from polytta.aggregate import Evidence, evidence
+from polytta.views import LENSES
 
 PARTS: dict[str, dict[str, object]] = {
     "evidence": {},
@@ -32,8 +33,9 @@ PARTS: dict[str, dict[str, object]] = {
     "what was before the batch": {"with_batch": lambda known, seen: known},
     "batch statistics by stored ones": {"CAUTION": 1e9},
     "without anchors": {"anchors": lambda state: torch.arange(state["mean_probs"].shape[0])},
-    "half as sharp": {"SHARPNESS": 7.5},
-    "twice as sharp": {"SHARPNESS": 30.0},
+    "half as sharp": {"SHARPNESS": evidence.SHARPNESS / 2},
+    "as sharp as before": {"_sharpness": lambda state: 15.0},
+    "twice as sharp": {"SHARPNESS": evidence.SHARPNESS * 2},
 }
 
 
@@ -59,8 +61,8 @@ class Run:
         return found[0] - found[1]
 
 
-def read(file: Path, paces: list[float], methods: list[str], without: str | None = None) -> Run:
-    """A file, as if the population had only some of the paces and methods, and not this lens."""
+def read(file: Path, paces: list[float], methods: list[str], lenses: list[str]) -> Run:
+    """A file, as if the population had only some of the paces, methods and lenses."""
     stored = np.load(file)
     # What all have in common is no axis.
     common = {"pace": f"pace {paces[0]:g}", "method": methods[0]}
@@ -70,7 +72,7 @@ def read(file: Path, paces: list[float], methods: list[str], without: str | None
         n
         for n, own in enumerate(axes)
         if own["pace"] in wanted
-        and own["lens"] != without
+        and own["lens"] in lenses
         # Who never learns is there once, under the first method's name.
         and (own["pace"] == "pace 0" or own["method"] in methods)
     ]
@@ -113,9 +115,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--paces", type=float, nargs="+", default=[0.0, 0.1])
     parser.add_argument("--methods", nargs="+", default=["deyo"])
+    parser.add_argument("--lenses", nargs="+", default=[lens.__name__ for lens in LENSES["sight"].transforms])
     options = parser.parse_args()
     files = sorted(options.folder.glob("*.npz"))
-    runs = [read(file, options.paces, options.methods) for file in files]
+    lenses = options.lenses
+    runs = [read(file, options.paces, options.methods, lenses) for file in files]
     if not runs:
         raise SystemExit(f"got {options.folder}, which holds no records; allowed is what record_hypotheses.py wrote.")
     print("| | " + " | ".join(run.name for run in runs) + " |\n" + "|---" * (len(runs) + 1) + "|")
@@ -125,9 +129,10 @@ def main() -> None:
             for name, value in changes.items():
                 changed.enter_context(patch(f"{evidence.__name__}.{name}", value))
             line(label, runs, weighed)
-    for lens in ("farther", "sharper", "horizontal_flip", "much_farther"):
-        line(f"without {lens}", [read(file, options.paces, options.methods, lens) for file in files], weighed)
-    line("nothing learnt", [read(file, options.paces[:1], options.methods) for file in files], weighed)
+    for lens in lenses[1:]:
+        others = [other for other in lenses if other != lens]
+        line(f"without {lens}", [read(file, options.paces, options.methods, others) for file in files], weighed)
+    line("nothing learnt", [read(file, options.paces[:1], options.methods, lenses) for file in files], weighed)
 
 
 if __name__ == "__main__":

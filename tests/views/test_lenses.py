@@ -14,7 +14,18 @@ from polytta.data.corruptions import corrupt
 from polytta.errors import ConfigError, InputError, StateError
 from polytta.methods import DeYO, Tent
 from polytta.models import create
-from polytta.views import TRANSFORMS, View, farther, horizontal_flip, sharper, softer, unchanged, vertical_flip
+from polytta.views import (
+    TRANSFORMS,
+    View,
+    clearer,
+    clearer_mirrored,
+    farther,
+    horizontal_flip,
+    much_sharper,
+    sharper,
+    softer,
+    unchanged,
+)
 from polytta.views.lenses import LENSES, Lenses
 
 OPTICS = LENSES["optics"].transforms
@@ -145,7 +156,7 @@ def test_broken_images_are_looked_at_by_nobody() -> None:
     assert adapted.last.rejected == 1
 
 
-@pytest.mark.parametrize("lens", [*OPTICS, softer], ids=lambda lens: lens.__name__)
+@pytest.mark.parametrize("lens", TRANSFORMS.values(), ids=lambda lens: lens.__name__)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_lenses_keep_half_precision(lens: View, dtype: torch.dtype) -> None:
     x = torch.rand(2, 3, 16, 16)
@@ -188,10 +199,11 @@ def test_softer_is_a_binomial_average_and_sharper_its_opposite() -> None:
     assert torch.equal(softer(x)[0, 0, 1:4, 1:4], torch.outer(line, line))
     noise = torch.randn(2, 3, 7, 9, dtype=torch.float64)
     assert torch.allclose(softer(noise) + sharper(noise), 2 * noise)
+    assert torch.allclose(much_sharper(noise) - sharper(noise), sharper(noise) - noise)
     assert torch.allclose(softer(torch.ones_like(noise)), torch.ones_like(noise))
 
 
-@pytest.mark.parametrize("lens", [*OPTICS, softer, vertical_flip], ids=lambda lens: lens.__name__)
+@pytest.mark.parametrize("lens", TRANSFORMS.values(), ids=lambda lens: lens.__name__)
 def test_a_lens_brings_nothing_from_the_host(lens: View) -> None:
     """Else a step through it cannot be recorded as a CUDA graph."""
     called: list[object] = []
@@ -206,7 +218,57 @@ def test_a_lens_brings_nothing_from_the_host(lens: View) -> None:
     assert not {torch.tensor, torch.as_tensor, torch.from_numpy} & set(called)
 
 
-@pytest.mark.parametrize("name", ["horizontal_flip", "farther", "sharper"])
+def photographs(spread: float, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Images with colours of their own that have exactly this contrast."""
+    noise = torch.randn(3, 3, 8, 6, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    around = noise - noise.mean(dim=(2, 3), keepdim=True)
+    around = around / around.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+    return spread * around + torch.linspace(-1, 1, 9, dtype=dtype).reshape(3, 3, 1, 1)
+
+
+@pytest.mark.parametrize("faded", [0.2, 0.5, 0.99])
+def test_clearer_gives_back_the_contrast_that_was_taken(faded: float) -> None:
+    """Exactly, whatever the mean colour is and however much was taken."""
+    whole = photographs(0.8)
+    colour = whole.mean(dim=(2, 3), keepdim=True)
+    assert torch.allclose(clearer(colour + faded * (whole - colour)), whole)
+    hazy = 0.3 * whole + 0.6
+    assert torch.allclose(clearer(hazy), whole - colour + hazy.mean(dim=(2, 3), keepdim=True))
+
+
+def test_clearer_adds_nothing_to_what_is_clear_and_makes_nothing_of_nothing() -> None:
+    assert torch.equal(clearer(photographs(0.9)), photographs(0.9))
+    flat = torch.full((2, 3, 5, 5), -1.7, dtype=torch.float64, requires_grad=True)
+    clearer(flat).sum().backward()
+    assert torch.allclose(clearer(flat), flat)
+    assert flat.grad is not None
+    assert flat.grad.isfinite().all()
+    faint = photographs(0.01)
+    colour = faint.mean(dim=(2, 3), keepdim=True)
+    assert torch.allclose(clearer(faint) - colour, 8 * (faint - colour)), "rounding is not blown up without bound"
+
+
+def test_clearer_mirrored_is_both() -> None:
+    x = photographs(0.3)
+    assert torch.allclose(clearer_mirrored(x), clearer(x).flip(-1))
+
+
+def test_the_default_sees_through_haze() -> None:
+    subset = load_cifar10_subset()
+    hazy = (0.3 * subset.images[::25] + 0.6 * 255).round().astype("uint8")
+    labels = torch.as_tensor(subset.labels[::25])
+    made = create("bundled/cifar10_vit_ln")
+    x = made.preprocessing(list(hazy))
+    adapted = polytta.adapt(made.module, preset="recommended", pace=0.0)
+    seen = torch.cat([adapted(batch) for batch in x.split(16)]).argmax(1)
+    with torch.inference_mode():
+        plain = made.module(x).argmax(1)
+    right = [float((answer == labels).float().mean()) for answer in (plain, seen)]
+    assert right[1] > right[0] + 0.15, right
+    assert adapted.hypotheses[adapted.best()].axes["lens"] == "clearer_mirrored"
+
+
+@pytest.mark.parametrize("name", ["horizontal_flip", "farther", "sharper", "clearer"])
 def test_frames_with_colours_last_are_refused_by_what_would_mix_them_up(name: str) -> None:
     with pytest.raises(InputError, match=r"got \(2, 20, 30, 3\), colours last"):
         TRANSFORMS[name](torch.rand(2, 20, 30, 3))

@@ -7,9 +7,12 @@ from polytta.views.specs import plain_transforms as plain_transforms
 from polytta.views.specs import resolve_transforms
 from polytta.views.transforms import TRANSFORMS as TRANSFORMS
 from polytta.views.transforms import View as View
+from polytta.views.transforms import clearer as clearer
+from polytta.views.transforms import clearer_mirrored as clearer_mirrored
 from polytta.views.transforms import farther as farther
 from polytta.views.transforms import horizontal_flip as horizontal_flip
 from polytta.views.transforms import much_farther as much_farther
+from polytta.views.transforms import much_sharper as much_sharper
 from polytta.views.transforms import sharper as sharper
 from polytta.views.transforms import softer as softer
 from polytta.views.transforms import unchanged as unchanged

@@ -2,11 +2,11 @@ r"""Lenses: each particle looks at the whole stream in its own way.
 
     pᵢ = f(lensᵢ(x); θᵢ)
 
-What a shift did to the images is unknown: noise, which a look from farther away averages out, or blur, which a sharper
-look undoes. No single look is right for all of it, so every hypothesis keeps one of its own, learns through it, and
-``aggregate="evidence"`` finds out without labels which of them see well. Lenses are fixed beforehand and the same for
-every stream. Input gradients are by the x that particles share, through their lenses. Views (``polytta.views``) are
-another matter: versions of a batch that every particle learns from.
+What a shift did to the images is unknown: noise, which a look from farther away averages out, blur, which a sharper
+look undoes, or haze, which a clearer one does. No single look is right for all of it, so every hypothesis keeps one of
+its own, learns through it, and ``aggregate="evidence"`` finds out without labels which of them see well. Lenses are
+fixed beforehand and the same for every stream. Input gradients are by the x that particles share, through their lenses.
+Views (``polytta.views``) are another matter: versions of a batch that every particle learns from.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,11 @@ from polytta.errors import ConfigError
 from polytta.views.specs import require_transforms
 from polytta.views.transforms import (
     View,
+    clearer_mirrored,
     farther,
     horizontal_flip,
     much_farther,
+    much_sharper,
     seen_through,
     sharper,
     unchanged,
@@ -101,4 +103,6 @@ LENSES: dict[str, Lenses] = {
     "none": Lenses(),
     # The most useful first: three particles see as it is, from farther away and sharper.
     "optics": Lenses((unchanged, farther, sharper, horizontal_flip, much_farther)),
+    # Those of the recommended population.
+    "sight": Lenses((unchanged, farther, much_sharper, clearer_mirrored, much_farther)),
 }

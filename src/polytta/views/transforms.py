@@ -12,6 +12,11 @@ from polytta.guard.images import require_images
 View = Callable[[Tensor], Tensor]
 _COLOURS = (1, 3, 4)
 
+CONTRAST = 0.8
+"""Standard deviation within a photograph, in units of the normalisation most models come with."""
+MOST_GAIN = 8.0
+"""What is fainter than this was lost when pixels were rounded."""
+
 
 def unchanged(x: Tensor) -> Tensor:
     """The batch as it came."""
@@ -63,6 +68,33 @@ def sharper(x: Tensor) -> Tensor:
     return 2 * x - softer(x)
 
 
+def much_sharper(x: Tensor) -> Tensor:
+    """``sharper``, with twice as much added."""
+    _require_images("much_sharper", x)
+    return 3 * x - 2 * softer(x)
+
+
+def clearer(x: Tensor) -> Tensor:
+    """Each image with the contrast of a photograph, where it has less: what haze, fog and dim light take away.
+
+        x + (g - 1) (x - m),    g = 0.8 / s, at least 1 and at most 8
+
+    m is an image's mean colour and s its standard deviation around that. Models that do not normalise their images, or
+    to another scale, see a contrast that is not a photograph's, or nothing changed; evidence finds out.
+    """
+    _require_images("clearer", x)
+    exact = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    around = exact - exact.mean(dim=(-2, -1), keepdim=True)
+    # A plain image has no contrast to raise, and a root no slope at 0.
+    spread = around.square().mean(dim=(-3, -2, -1), keepdim=True).clamp(min=(CONTRAST / MOST_GAIN) ** 2 / 4).sqrt()
+    return (exact + ((CONTRAST / spread).clamp(1, MOST_GAIN) - 1) * around).to(x.dtype)
+
+
+def clearer_mirrored(x: Tensor) -> Tensor:
+    """``clearer``, left and right exchanged: two ways to look that rarely matter at once, for the price of one."""
+    return clearer(horizontal_flip(x))
+
+
 def _require_images(name: str, x: Tensor) -> None:
     require_images(name, x)
     # A model may turn frames of a camera into what it needs itself; a view would mirror their colours.
@@ -75,7 +107,18 @@ def _require_images(name: str, x: Tensor) -> None:
 
 TRANSFORMS: dict[str, View] = {
     transform.__name__: transform
-    for transform in (unchanged, horizontal_flip, vertical_flip, farther, much_farther, softer, sharper)
+    for transform in (
+        unchanged,
+        horizontal_flip,
+        vertical_flip,
+        farther,
+        much_farther,
+        softer,
+        sharper,
+        much_sharper,
+        clearer,
+        clearer_mirrored,
+    )
 }
 
 
