@@ -21,7 +21,7 @@ class AttackCommand:
     dataset: str = "bundled"
     """Honest images with labels: bundled, a folder of images, or NAME=PATH, as in polytta bench."""
     attacks: tuple[str, ...] = tuple(ATTACKS)
-    """clean, nan, constant, noise, one-class, label-shift, neighbours, poison."""
+    """clean, nan, constant, noise, one-class, label-shift, bystanders, neighbours, poison."""
     methods: tuple[str, ...] = ("tent", "deyo")
     """Base methods, one particle each; recommended is the population of polytta.adapt(model)."""
     lr: float | None = None
