@@ -27,6 +27,7 @@ class FrozenEnsemble(nn.Module):
 
     theta: Tensor
     pseudo_images: Tensor | None
+    by_median: Tensor | None
     engine: FoldedEngine
 
     def __init__(self, adapted: "Adapted", engine: FoldedEngine) -> None:
@@ -41,6 +42,7 @@ class FrozenEnsemble(nn.Module):
         self.lenses = adapted.config.lenses
         self.register_buffer("theta", adapted.theta.detach().clone())
         self.register_buffer("pseudo_images", engine.pseudo_images)
+        self.register_buffer("by_median", engine.by_median)
         known = evidence.with_anchors(adapted.evidence, *adapted.anchors)
         for name, value in known.items():
             self.register_buffer(f"evidence_{name}", value.clone())
@@ -49,7 +51,8 @@ class FrozenEnsemble(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Predicts."""
         mask = None if self.pseudo_images is None else x.new_ones(self.theta.shape[0], x.shape[0], dtype=torch.bool)
-        with self.engine.a_pass(self.theta, mask=mask, pseudo_images=self.pseudo_images):
+        about = {"mask": mask, "pseudo_images": self.pseudo_images, "by_median": self.by_median}
+        with self.engine.a_pass(self.theta, **about):
             logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
         known = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
         told = logits

@@ -27,7 +27,7 @@ class AttackCommand:
     lr: float | None = None
     """Learning rate; by default that of the reference rule."""
     statistics: str = "auto"
-    """What BatchNorm layers use: auto, batch, source or blend."""
+    """What BatchNorm layers use: auto, batch, source, blend or median."""
     guards: tuple[str, ...] = ("off", "default")
     """Guards to compare: off, default, strict."""
     batch_size: int = 32
