@@ -41,8 +41,10 @@ class FrozenEnsemble(nn.Module):
         self.views = adapted.config.views
         self.lenses = adapted.config.lenses
         self.register_buffer("theta", adapted.theta.detach().clone())
-        self.register_buffer("pseudo_images", engine.pseudo_images)
-        self.register_buffer("by_median", engine.by_median)
+        # torch.export loses count of buffers that are None.
+        for name in ("pseudo_images", "by_median"):
+            held = getattr(engine, name)
+            setattr(self, name, None) if held is None else self.register_buffer(name, known)
         known = evidence.with_anchors(adapted.evidence, *adapted.anchors)
         for name, value in known.items():
             self.register_buffer(f"evidence_{name}", value.clone())
