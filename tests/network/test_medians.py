@@ -172,6 +172,9 @@ def test_frozen_ones_and_resumed_ones_answer_alike(tmp_path: Path) -> None:
     for which in (0, 1, 3):
         assert torch.allclose(adapted.freeze(which)(stream[1]).log_softmax(dim=-1), told[which], rtol=0, atol=1e-9)
     assert torch.allclose(adapted.freeze("ensemble")(stream[1]), adapted.predict(stream[1]), rtol=0, atol=1e-9)
+    batch = torch.export.Dim("batch", min=2, max=64)
+    exported = torch.export.export(adapted.freeze("ensemble"), (stream[0][:4],), dynamic_shapes=({0: batch},))
+    assert torch.allclose(exported.module()(stream[1]), adapted.predict(stream[1]), rtol=0, atol=1e-9)
     adapted.save(tmp_path / "state")
     resumed = polytta.load(tmp_path / "state", network())
     assert resumed.config.statistics == KINDS
