@@ -6,7 +6,9 @@
 Every row is a stream (an attack by name, or a corruption), a method, and a learning rate as a multiple of the reference
 one, of populations that go by pace the hot pace times that. Honest streams (clean, one class at the reference rate)
 must raise no alarm. ``onset`` is the first look at which the undefended model has lost a hundredth of the source's
-accuracy on clean images, ``lowest`` the lowest that the guarded one had at any look or right after its first alarm.
+accuracy on clean images, ``lowest`` the lowest that the guarded one had at any look or right after its first alarm,
+``settled`` what it has once it has seen one, two and three clean batches of 64: evidence about lenses is about the
+images of late, and nothing for a guard to undo. Clean images are judged by ``predict``, which learns nothing from them.
 """
 
 import argparse
@@ -28,6 +30,8 @@ from polytta.network.norms import is_batch_norm
 
 REFERENCE_RATE, REFERENCE_PACE = 2.5e-4, 0.1
 LOOK_EVERY = 10
+SETTLES_ON = (64, 3)
+"""Clean images of a batch, and how many batches."""
 
 
 @dataclass
@@ -38,6 +42,7 @@ class Row:
     source: float
     undefended: float = 0.0
     guarded: float = 0.0
+    settled: tuple[float, ...] = ()
     worst_guarded: float = 100.0
     onset: int | None = None
     alarm: int | None = None
@@ -79,7 +84,14 @@ class Judge:
         return found
 
 
-def run(row: Row, model: torch.nn.Module, given: Iterator[Tensor], judged: tuple[Tensor, Tensor], bar: tqdm) -> None:  # type: ignore[type-arg]
+def run(
+    row: Row,
+    model: torch.nn.Module,
+    given: Iterator[Tensor],
+    honest: Tensor,
+    judged: tuple[Tensor, Tensor],
+    bar: tqdm,  # type: ignore[type-arg]
+) -> None:
     settings, accuracy_of = settings_of(row.method, row.rate), Judge(judged, model)
     free, guarded = (polytta.adapt(model, **settings, guard=guard) for guard in ("off", "default"))  # type: ignore[arg-type]
     for number, x in enumerate(given, start=1):
@@ -96,6 +108,9 @@ def run(row: Row, model: torch.nn.Module, given: Iterator[Tensor], judged: tuple
                 row.onset = number
     row.undefended = accuracy_of(free)
     row.collapses = sum(guarded.totals.collapses) + sum(guarded.totals.restarts)
+    for batch in honest.split(SETTLES_ON[0])[: SETTLES_ON[1]]:
+        guarded(batch)
+        row.settled += (accuracy_of(guarded),)
 
 
 def main() -> None:
@@ -122,20 +137,18 @@ def main() -> None:
     }
     still = accuracy(polytta.adapt(source.module, "source", particles=1, statistics="source"), *judged)
     rows = [Row(s, m, r, still) for s in options.streams for m in options.methods for r in options.rates]
-    line = "{:11} {:12} {:>5} | {:>10} {:>10} {:>7} {:>9} | {:>5} {:>5} {:>9}"
-    print(
-        line.format(
-            "stream", "method", "rate", "undefended", "guarded", "lowest", "source", "onset", "alarm", "collapses"
-        )
-    )
+    line = "{:11} {:12} {:>5} | {:>10} {:>10} {:>7} {:>9} {:>16} | {:>5} {:>5} {:>9}"
+    accuracies = ("undefended", "guarded", "lowest", "source", "settled")
+    print(line.format("stream", "method", "rate", *accuracies, "onset", "alarm", "collapses"))
     with tqdm(total=len(rows) * options.steps, unit="step") as bar:
         for row in rows:
             given = batches(row.stream, x[:first], corrupted, labels[:first], options.steps, options.batch_size)
-            run(row, source.module, given, judged, bar)
+            run(row, source.module, given, x[:first], judged, bar)
             cells = (row.undefended, row.guarded, row.worst_guarded, row.source)
             shown = (
                 f"x{row.rate:g}",
                 *(f"{one:.1f}" for one in cells),
+                " ".join(f"{one:.1f}" for one in row.settled),
                 row.onset or "-",
                 row.alarm or "-",
                 row.collapses,

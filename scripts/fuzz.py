@@ -43,7 +43,7 @@ def settings(draw: random.Random) -> dict[str, object]:
         "diversity": draw.choice(["none", "none", "kl", "svgd", "grad"]),
         "lenses": draw.choice(["none", "none", "optics"]),
         "aggregate": draw.choice(["probs", "logits", "evidence"]),
-        "statistics": draw.choice(["auto", "source", "batch", "blend"]),
+        "statistics": draw.choice(["auto", "source", "batch", "blend", "median"]),
         "optimizer": draw.choice(["sgd", "adam", "adamw"]),
         "lr": draw.choice([None, 0.0, 1e-3, 1.0, 1e4, 1e20, 1e38]),
         "engine": draw.choice(["folded", "static", "loop"]),

@@ -3,13 +3,15 @@
     python scripts/measure_guard.py cost [--device cuda]
     python scripts/measure_guard.py alarms [--device cuda] [--images 100000] [--models bundled/cifar10_resnet_gn]
     python scripts/measure_guard.py loudness [--models bundled/cifar10_resnet_bn] [--distinct 192] [--seed 1]
+    python scripts/measure_guard.py signals [--models bundled/cifar10_resnet_gn] [--rows tent deyo] [--distinct 500]
 
 Cost: milliseconds of a step with the guard off and on, taken in turn within one process, the least of each, since
 others on the machine only ever add. Alarms: honest images for ever (clean ones shuffled, or classes one after the
 other, 500 images of each), at the rates nobody had to give; printed are steps with a particle judged to have collapsed,
 and every action of the guard. Loudness: how loud the loudest honest image of a batch is to its neighbours
 (``polytta.network.neighbours``), and how many are set aside, for clean images, eleven corruptions that the bound was
-not set on, and all of them mixed.
+not set on, and all of them mixed. Signals: the least and the most of each number of ``adapted.last.signals`` over the
+second half of 30 steps, batches of 16, on honest streams and on some that ruin a particle.
 """
 
 import argparse
@@ -21,7 +23,9 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 import polytta
+from polytta.lab.attack.crafted import Attacker
 from polytta.lab.attack.material import open_images
+from polytta.lab.attack.streams import ATTACKS, Material, clean
 from polytta.network.copies import share_structure
 from polytta.network.neighbours import LOOK_AT, LOUD, loudness_of, moments
 from polytta.network.norms import is_batch_norm
@@ -33,6 +37,11 @@ ROWS: dict[str, dict[str, object]] = {
     "tent": {"method": "tent", "particles": 1},
     "deyo": {"method": "deyo", "particles": 1},
 }
+SIGNAL_STREAMS = (
+    *(("clean", 1), ("one-class", 1), ("glass_blur", 1)),
+    *(("glass_blur", 16), ("glass_blur", 100), ("noise", 100)),
+)
+"""And the learning rate, as a multiple of the reference one; the first three ruin nothing within 30 steps."""
 IN_A_ROW = 500
 """Images of one class before the next."""
 HONEST = (
@@ -106,6 +115,31 @@ def alarms(options: argparse.Namespace) -> None:
                 print(f"{name} {row}, {stream}, {options.images} images: {collapsed} collapses, {done}", flush=True)
 
 
+def signals(options: argparse.Namespace) -> None:
+    """Prints what signals are on healthy streams and on ruinous ones, without a guard."""
+    nobody = Attacker(nn.Identity(), 0.0, 1, by_batch=False)
+    for name in options.models:
+        source, x, numbers = open_images(name, options.dataset, options.distinct, options.seed)
+        blurred = open_images(name, options.dataset, options.distinct, options.seed, "glass_blur")[1]
+        for row in options.rows:
+            for stream, rate in SIGNAL_STREAMS:
+                images = blurred if stream == "glass_blur" else x
+                given = Material(images, torch.from_numpy(numbers), 16, 30, 0.5, nobody)
+                scale = {"pace": (0.0, 0.1 * rate)} if row == "default" else {"lr": 2.5e-4 * rate}
+                preset = {"preset": "recommended"} if row == "default" else {}
+                adapted = polytta.adapt(source.module, **ROWS[row], **preset, **scale, guard="off")  # type: ignore[arg-type]
+                seen = []
+                for step in ATTACKS.get(stream, clean)(given):
+                    adapted(step.x)
+                    assert adapted.last is not None
+                    seen += [one for one in adapted.last.signals if one.drift > 0]
+                told = []
+                for signal in ("loss", "gradient_norm", "selected_share", "entropy", "disagreement", "drift"):
+                    values = [getattr(one, signal) for one in seen[len(seen) // 2 :]]
+                    told.append(f"{signal} {min(values):.2g} to {max(values):.2g}")
+                print(f"{name} {row}, {stream} x{rate}: {', '.join(told)}", flush=True)
+
+
 class _EnoughError(Exception):
     """Nothing after the layer looked at is needed."""
 
@@ -147,7 +181,7 @@ def loudness(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cost", "alarms", "loudness"])
+    parser.add_argument("what", choices=["cost", "alarms", "loudness", "signals"])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
@@ -160,7 +194,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=10, help="in a row, of each repeat")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    {"cost": cost, "alarms": alarms, "loudness": loudness}[options.what](options)
+    {"cost": cost, "alarms": alarms, "loudness": loudness, "signals": signals}[options.what](options)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ class FrozenEnsemble(nn.Module):
 
     theta: Tensor
     pseudo_images: Tensor | None
+    by_median: Tensor | None
     engine: FoldedEngine
 
     def __init__(self, adapted: "Adapted", engine: FoldedEngine) -> None:
@@ -40,7 +41,10 @@ class FrozenEnsemble(nn.Module):
         self.views = adapted.config.views
         self.lenses = adapted.config.lenses
         self.register_buffer("theta", adapted.theta.detach().clone())
-        self.register_buffer("pseudo_images", engine.pseudo_images)
+        # torch.export loses count of buffers that are None.
+        for name in ("pseudo_images", "by_median"):
+            held = getattr(engine, name)
+            setattr(self, name, None) if held is None else self.register_buffer(name, held)
         known = evidence.with_anchors(adapted.evidence, *adapted.anchors)
         for name, value in known.items():
             self.register_buffer(f"evidence_{name}", value.clone())
@@ -49,7 +53,8 @@ class FrozenEnsemble(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Predicts."""
         mask = None if self.pseudo_images is None else x.new_ones(self.theta.shape[0], x.shape[0], dtype=torch.bool)
-        with self.engine.a_pass(self.theta, mask=mask, pseudo_images=self.pseudo_images):
+        about = {"mask": mask, "pseudo_images": self.pseudo_images, "by_median": self.by_median}
+        with self.engine.a_pass(self.theta, **about):
             logits = self.views.combine([self._logits(view) for view in self.views.of(x, to_predict=True)])
         known = {name: self.get_buffer(f"evidence_{name}") for name in self.evidence_names}
         told = logits

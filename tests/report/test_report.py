@@ -28,7 +28,7 @@ def test_measures_against_loops() -> None:
 def test_books_survive_steps_without_numbers_and_keep_no_parameters() -> None:
     ledger = Ledger(("kept",), 2, 1, Independent())
     source = torch.zeros(1000)
-    for step, numbers in enumerate((torch.arange(20.0) % 2, None, torch.arange(20.0) % 2), start=1):
+    for step, numbers in enumerate((torch.arange(24.0) % 2, None, torch.arange(24.0) % 2), start=1):
         theta = torch.zeros(2, 1000)
         ledger.note(StepEntry(step, 4, 0, None if numbers is None else numbers.double(), None, theta, source, {}))
     assert all(entry.theta.untyped_storage().nbytes() == 0 for entry in ledger._pending)

@@ -21,13 +21,13 @@ class AttackCommand:
     dataset: str = "bundled"
     """Honest images with labels: bundled, a folder of images, or NAME=PATH, as in polytta bench."""
     attacks: tuple[str, ...] = tuple(ATTACKS)
-    """clean, nan, constant, noise, one-class, label-shift, neighbours, poison."""
+    """clean, nan, constant, noise, one-class, label-shift, bystanders, neighbours, poison."""
     methods: tuple[str, ...] = ("tent", "deyo")
     """Base methods, one particle each; recommended is the population of polytta.adapt(model)."""
     lr: float | None = None
     """Learning rate; by default that of the reference rule."""
     statistics: str = "auto"
-    """What BatchNorm layers use: auto, batch, source or blend."""
+    """What BatchNorm layers use: auto, batch, source, blend or median."""
     guards: tuple[str, ...] = ("off", "default")
     """Guards to compare: off, default, strict."""
     batch_size: int = 32

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from polytta.engine.parts import Parts
 from polytta.particles import Engine
-from polytta.roles import Pass, Sight, State, StepNoise
+from polytta.roles import Pass, Sight, State, StepNoise, Term
 
 
 class BatchContext:
@@ -54,6 +54,7 @@ class BatchContext:
         self.log_classes = math.log(self.num_classes)
         self.forward_samples = torch.zeros(self.particles, dtype=torch.int64, device=theta.device)
         self.backward_samples = torch.zeros_like(self.forward_samples)
+        self.offered, self._kept = 0, torch.zeros_like(self.forward_samples)
         self._by_images = self.learns and parts.diversifier.needs_input_gradient
         self._before_lens = self._by_images and parts.lenses.differ(self.particles // parts.populations)
         self._twice = self._by_images and parts.diversifier.differentiates_twice(x)
@@ -120,6 +121,18 @@ class BatchContext:
             if near.unlensed is None:
                 return self._run(near.theta, x, where, near.view)
             return self._run(near.theta, self.parts.through_lenses(x), where, near.view, x)
+
+    def count_selected(self, terms: Sequence[Term]) -> None:
+        """Counts images whose loss is differentiated, of those that could have been."""
+        for term in terms:
+            kept = term.selection.mask.sum(dim=1) * len(term.passes)
+            self.backward_samples, self._kept = self.backward_samples + kept, self._kept + kept
+            self.offered += term.selection.mask.shape[1] * len(term.passes)
+
+    @property
+    def selected_share(self) -> Tensor:
+        """(G·K,) of the images that a loss was offered, those it was taken of; 0 where nothing was to be learnt."""
+        return self._kept / max(1, self.offered)
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Tensors named like the model's parameters as one vector (P,)."""

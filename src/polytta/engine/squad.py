@@ -9,7 +9,7 @@ from torch import Tensor
 from polytta.engine.context import BatchContext
 from polytta.engine.parts import Parts
 from polytta.engine.state import PopulationState
-from polytta.guard import accepted, clipped, finite_rows_of, usable_direction
+from polytta.guard import accepted, clipped, finite_rows_of, length_of, usable_direction
 from polytta.optim.pace import paced
 from polytta.particles import Engine
 from polytta.roles import Lesson, Objective, Pass, Sight
@@ -31,6 +31,8 @@ class Outcome:
         resets: (R,) who returned to source.
         forward: (R,) images whose logits were needed.
         backward: (R,) images whose loss was differentiated.
+        selected: (R,) their share of the images that might have been.
+        gradient: (R,) length of the last direction descended, before it was clipped; infinite where it was not finite.
         counts: (filters, R) samples left after each filter; None where nothing was selected.
         measures: what the diversifier found out.
     """
@@ -46,6 +48,8 @@ class Outcome:
     resets: Tensor
     forward: Tensor
     backward: Tensor
+    selected: Tensor
+    gradient: Tensor
     counts: Tensor | None = None
     measures: Mapping[str, Tensor] = field(default_factory=dict)
 
@@ -61,6 +65,7 @@ class Walk:
         rates: (R,) learning rates or paces.
         memory: the method's state.
         losses: (R,) of the last step.
+        gradient: (R,) length of its direction.
         resets: (R,) who returned to source; None while nobody was asked.
         counts: (filters, R) samples left after each filter, over all steps; None while nothing was selected.
         measures: what the diversifier found out at the last step.
@@ -72,6 +77,7 @@ class Walk:
     rates: Tensor
     memory: Mapping[str, Tensor]
     losses: Tensor
+    gradient: Tensor
     resets: Tensor | None = None
     counts: Tensor | None = None
     measures: Mapping[str, Tensor] = field(default_factory=dict)
@@ -79,14 +85,9 @@ class Walk:
     @classmethod
     def of(cls, state: PopulationState) -> "Walk":
         """Before the first step."""
-        return cls(
-            state.theta,
-            state.optimizer,
-            state.pace,
-            state.learning_rates,
-            state.method,
-            state.theta.new_zeros(state.theta.shape[0]),
-        )
+        nothing = state.theta.new_zeros(state.theta.shape[0])
+        known = (state.theta, state.optimizer, state.pace, state.learning_rates, state.method)
+        return cls(*known, losses=nothing, gradient=nothing)
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,8 @@ class Squad:
             torch.zeros_like(moved) if walk.resets is None else walk.resets,
             context.forward_samples,
             context.backward_samples,
+            context.selected_share,
+            walk.gradient,
             walk.counts,
             walk.measures,
         )
@@ -176,17 +179,16 @@ class Squad:
         """After one step."""
         parts, engine, source = self.parts, context.engine, self.parts.source
         healthy = torch.ones(context.particles, dtype=torch.bool, device=walk.theta.device)
-        losses, measures = walk.losses, dict(walk.measures)
+        losses, gradient, measures = walk.losses, walk.gradient, dict(walk.measures)
         direction: Tensor | None = None
         while lesson.terms:
             learners = lesson.learners
             theta = lesson.terms[0].passes[0].theta
             direction, losses = torch.zeros_like(theta), torch.zeros_like(losses)
+            gradient = torch.zeros_like(gradient)
             found: dict[str, Tensor] = {}
+            context.count_selected(lesson.terms)
             if engine.static_shapes or bool(learners.any()):
-                for term in lesson.terms:
-                    kept = term.selection.mask.sum(dim=1) * len(term.passes)
-                    context.backward_samples = context.backward_samples + kept
                 objective = Objective(
                     theta,
                     source,
@@ -204,6 +206,7 @@ class Squad:
                 if parts.divisor > 1:
                     towards = towards / parts.divisor
                 direction, finite = usable_direction(towards, learners)
+                gradient = length_of(direction, learners & ~finite)
                 if parts.clip is not None:
                     direction = clipped(direction, parts.clip)
                 losses, healthy = own.detach(), healthy & finite
@@ -239,7 +242,7 @@ class Squad:
         if lesson.terms:
             counts = torch.stack([term.selection.counts for term in lesson.terms]).sum(dim=0)
             counts = counts if walk.counts is None else walk.counts + counts
-        return Walk(theta, slots, pace, walk.rates, memory, losses, resets, counts, measures)
+        return Walk(theta, slots, pace, walk.rates, memory, losses, gradient, resets, counts, measures)
 
     def _sight(self, context: BatchContext, state: PopulationState) -> Sight:
         """What they see of the batch; those that never learn have no history to look at it by."""

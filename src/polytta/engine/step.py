@@ -17,7 +17,7 @@ from polytta.engine.guarding import Guarding
 from polytta.engine.squad import Outcome, Squad
 from polytta.engine.state import PopulationState
 from polytta.errors import ConfigError
-from polytta.guard import all_in_range
+from polytta.guard import all_in_range, warned
 from polytta.particles import Engine
 from polytta.views import fineness
 
@@ -100,7 +100,8 @@ class Step:
         verdict, actions, broken = nothing, nothing, nothing
         if self.guard is not None:
             after, found = self.guard(state, after, logits, None if restart is None else restart.rows)
-            verdict, actions, broken = found.verdict, found.actions, found.broken
+            gradient = self._scattered([one.gradient for one in outcomes])
+            verdict, actions, broken = warned(found.verdict, gradient), found.actions, found.broken
 
         # Record.
         numbers = self._packed(outcomes, (restarted, verdict, actions, broken))
@@ -151,7 +152,7 @@ class Step:
 
     def _packed(self, outcomes: Sequence[Outcome], more: Sequence[Tensor]) -> Tensor:
         """All numbers of a step as one float64 vector, in the order ``polytta.report.StepEntry`` names."""
-        names = ("losses", "moved", "resets", "forward", "backward")
+        names = ("losses", "moved", "resets", "forward", "backward", "selected", "gradient")
         parts = [self._scattered([getattr(one, name) for one in outcomes]).to(torch.float64) for name in names]
         parts.extend(one.to(torch.float64) for one in more)
         if self.filters:

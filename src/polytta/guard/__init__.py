@@ -11,6 +11,7 @@ from polytta.guard.health import Checkup as Checkup
 from polytta.guard.health import Examiner as Examiner
 from polytta.guard.health import begin as begin
 from polytta.guard.health import compared as compared
+from polytta.guard.health import warned as warned
 from polytta.guard.identical import IdenticalParticles as IdenticalParticles
 from polytta.guard.images import require_images as require_images
 from polytta.guard.inputs import Screened as Screened
@@ -26,4 +27,5 @@ from polytta.guard.policy import resolve_guard as resolve_guard
 from polytta.guard.updates import accepted as accepted
 from polytta.guard.updates import clipped as clipped
 from polytta.guard.updates import finite_rows_of as finite_rows_of
+from polytta.guard.updates import length_of as length_of
 from polytta.guard.updates import usable_direction as usable_direction

@@ -95,6 +95,14 @@ def compared(policy: Default, memory: Memory, logits: Tensor, source_logits: Ten
     return after
 
 
+def warned(verdict: Tensor, gradient: Tensor) -> Tensor:
+    """(R,) verdicts, no better than a warning where a gradient of that (R,) length is not finite.
+
+    It moved nothing (``polytta.guard.updates``), so that parameters and answers cannot tell.
+    """
+    return torch.maximum(verdict, WARN * gradient.isinf())
+
+
 class Examiner:
     """Looks at the same particles after every step.
 

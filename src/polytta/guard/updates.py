@@ -12,6 +12,11 @@ def usable_direction(direction: Tensor, learners: Tensor) -> tuple[Tensor, Tenso
     return torch.where((learners & finite).unsqueeze(1), direction, torch.zeros_like(direction)), finite
 
 
+def length_of(direction: Tensor, broken: Tensor) -> Tensor:
+    """(K,) lengths of a usable direction (K, P), infinite for the particles (K,) whose own was broken."""
+    return torch.linalg.vector_norm(direction.detach(), dim=1).masked_fill(broken, torch.inf)
+
+
 def clipped(direction: Tensor, most: float) -> Tensor:
     """The direction (K, P), no row of it longer than that; shorter ones as they are."""
     length = direction.norm(dim=1, keepdim=True)

@@ -7,19 +7,20 @@ Whoever has some images in a batch has a say in its statistics, and so in the an
     s_b  = mean_c (p_bc / median_b p_bc)       how loud it is; 1 is the middle of the batch
     b counts for the statistics of this layer and all after it where s_b <= 6
 
-since medians do not care about few loud images. MedBN (Park et al., CVPR 2024) takes medians for the statistics
-themselves, in every layer; here statistics stay those of the batch, computed as ever, where nobody is loud. Whoever
-is, is seen once, at the third BatchNorm layer: the first two see contrast and colour, in which honest images differ as
-much. What is set aside is answered like the rest.
+since medians do not care about few loud images. ``statistics="median"`` takes medians for the statistics themselves, in
+every layer (``polytta.network.medians``); here statistics stay those of the batch, computed as ever, where nobody is
+loud. Whoever is, is seen once, at the third BatchNorm layer: the first two see contrast and colour, in which honest
+images differ as much. What is set aside is answered like the rest.
 """
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import torch
 from torch import Tensor
+
+from polytta.network.medians import Middle, median
 
 LOOK_AT = 2
 """The layer, in the order of their calls."""
@@ -56,26 +57,9 @@ def quiet(mean: Tensor, var: Tensor, among: Tensor | None) -> Tensor:
 
 def loudness_of(mean: Tensor, var: Tensor, among: Tensor | None) -> Tensor:
     """(K, B) s, by moments (K, B, C) and medians over those marked (K, B); None marks all."""
-    median = _median_of_all if among is None else partial(_median, absent=~among.unsqueeze(-1), middle=_middle(among))
-    power = var + (mean - median(mean)).square()
-    return (power / median(power).clamp(min=torch.finfo(power.dtype).tiny)).mean(dim=-1)
-
-
-def _middle(among: Tensor) -> Tensor:
-    """(K, 1, 1) the place of the lower median of those marked (K, B)."""
-    return ((among.sum(dim=1) - 1).clamp(min=0) // 2).reshape(-1, 1, 1)
-
-
-def _median(values: Tensor, absent: Tensor, middle: Tensor) -> Tensor:
-    """(K, 1, C) the lower median; by sorting, which is the same every time on every device."""
-    placed = values.masked_fill(absent, torch.inf).sort(dim=1).values
-    return placed.gather(1, middle.expand(-1, 1, values.shape[2]))
-
-
-def _median_of_all(values: Tensor) -> Tensor:
-    """The same where everybody is there, and the middle known without looking."""
-    middle = (values.shape[1] - 1) // 2
-    return values.sort(dim=1).values[:, middle : middle + 1]
+    where = None if among is None else Middle.of(among)
+    power = var + (mean - median(mean, where)).square()
+    return (power / median(power, where).clamp(min=torch.finfo(power.dtype).tiny)).mean(dim=-1)
 
 
 class Company:

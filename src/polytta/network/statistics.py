@@ -1,11 +1,12 @@
-r"""What a BatchNorm layer normalizes by: stored statistics, those of the batch, or a blend of both.
+r"""What a BatchNorm layer normalizes by: stored statistics, those of the batch, a blend of both, or robust ones.
 
     μ = (n μ_batch + N μ_stored) / (n + N),   σ² = (n σ²_batch + N σ²_stored) / (n + N)
 
 n is the number of images at hand and N how many images the stored statistics count for: none ("batch"), infinitely many
 ("source"), or sixteen ("blend"), the prior of Schneider et al., "Improving robustness against common corruptions by
 covariate shift adaptation", NeurIPS 2020. A blend is nearly the stored statistics for a single image and nearly those
-of the batch for sixty-four.
+of the batch for sixty-four. Where strangers share batches, "median" takes those of the batch as medians over its images
+(``polytta.network.medians``), N = 0.
 
 Statistics of few images are ruinous, so methods that go by the batch blend there unless they are told what to use.
 """
@@ -20,13 +21,14 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from polytta.errors import PolyttaWarning
+from polytta.network.medians import medians, row_moments
 from polytta.network.neighbours import CurrentCompany
 
 FEWEST_IMAGES = 16
 """Of a batch whose own statistics are used where nobody asked for them (``benchmarks/small_batches.py``)."""
 
-Statistics = Literal["batch", "source", "blend"]
-PSEUDO_IMAGES: dict[Statistics, float] = {"batch": 0.0, "source": inf, "blend": 16.0}
+Statistics = Literal["batch", "source", "blend", "median"]
+PSEUDO_IMAGES: dict[Statistics, float] = {"batch": 0.0, "source": inf, "blend": 16.0, "median": 0.0}
 """N."""
 
 
@@ -36,8 +38,9 @@ def blended(of_batch: Tensor, stored: Tensor, images: Tensor | float, pseudo_ima
     return share * of_batch + (1 - share) * stored
 
 
-def _moved_input(name: str, pseudo: float, current: CurrentCompany) -> Callable[[nn.Module, tuple[Tensor]], Any]:
-    """A hook that gives a layer an input which stored statistics normalize to what a blend would make of its own."""
+def _moved_input(name: str, kind: Statistics, current: CurrentCompany) -> Callable[[nn.Module, tuple[Tensor]], Any]:
+    """A hook that gives a layer an input which stored statistics normalize to what others would make of its own."""
+    pseudo = PSEUDO_IMAGES[kind]
 
     def moved(layer: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
         (x,) = inputs
@@ -48,7 +51,10 @@ def _moved_input(name: str, pseudo: float, current: CurrentCompany) -> Callable[
         assert stored_var is not None
         counted = current.counted(name, x)
         among = x if counted is None else x[counted]
-        var, mean = torch.var_mean(among, dim=[dim for dim in range(x.dim()) if dim != 1], correction=0)
+        if kind == "median":
+            mean, var = (one[0] for one in medians(*(one.unsqueeze(0) for one in row_moments(among))))
+        else:
+            var, mean = torch.var_mean(among, dim=[dim for dim in range(x.dim()) if dim != 1], correction=0)
         images = among.shape[0]
         mean, var = blended(mean, stored_mean, images, pseudo), blended(var, stored_var, images, pseudo)
         scale = torch.sqrt((stored_var + eps) / (var + eps))
@@ -105,9 +111,9 @@ def use_statistics(
     for name, module in network.named_modules():
         if not isinstance(module, _BatchNorm) or kind == "source" or module.running_mean is None:
             continue
-        if kind == "blend" or counted_only:
+        if kind in ("blend", "median") or counted_only:
             # Before the layer and not in its place: what else a layer does (an activation, say) it goes on doing.
-            module.register_forward_pre_hook(_moved_input(name, PSEUDO_IMAGES[kind], current))
+            module.register_forward_pre_hook(_moved_input(name, kind, current))
             continue
         module.register_forward_pre_hook(_looked_at(name, current))
         module.track_running_stats = False

@@ -14,13 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-
-def row_moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """(R, C) mean and variance of each row of (R, C, ...), in one pass."""
-    if x.dim() == 2:
-        return x, torch.zeros_like(x)
-    var, mean = torch.var_mean(x, dim=list(range(2, x.dim())), correction=0)
-    return mean, var
+from polytta.network.medians import row_moments
 
 
 def pooled(means: Tensor, variances: Tensor, counted: Tensor, dim: int) -> tuple[Tensor, Tensor]:

@@ -90,6 +90,9 @@ class Engine(ABC):
             if plain
             else torch.tensor([PSEUDO_IMAGES[one] for one in self.statistics], dtype=torch.float32, device=device)
         )
+        self.by_median = (
+            torch.tensor([one == "median" for one in self.statistics], device=device) if "median" in kinds else None
+        )
         self._set_up()
 
     @classmethod
@@ -168,11 +171,15 @@ class Engine(ABC):
     @abstractmethod
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor | None, twice: bool) -> Tensor: ...
 
-    def _pseudo_images(self, rows: Tensor | None) -> Tensor | None:
-        """(K,) what the stored statistics weigh for these rows; None where all rows are of one plain kind."""
-        if self.pseudo_images is None or rows is None:
-            return self.pseudo_images
-        return self.pseudo_images[rows]
+    def _row_statistics(self, rows: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """(K,) what the stored statistics weigh for these rows, None where all rows are of one plain kind.
+
+        And (K,) who goes by medians, None where nobody does.
+        """
+        pseudo, by_median = self.pseudo_images, self.by_median
+        if rows is None:
+            return pseudo, by_median
+        return None if pseudo is None else pseudo[rows], None if by_median is None else by_median[rows]
 
     def _company(self, among: Tensor | None) -> Company | None:
         """Of one pass, in which those marked (K, B) may count for statistics, or all; None where nobody is wary."""

@@ -31,6 +31,7 @@ class Fold:
         mask: (K, B), the samples that count for batch statistics; None means all.
         twice: whether the pass will be differentiated twice.
         pseudo_images: (K,) how many images stored batch statistics count for; None means as the layer says for all.
+        by_median: (K,) whose batch statistics are medians over images; None means nobody's.
         company: who counts for batch statistics, where somebody looks for images that bend them; None means ``mask``.
     """
 
@@ -41,6 +42,7 @@ class Fold:
     mask: Tensor | None = None
     twice: bool = False
     pseudo_images: Tensor | None = None
+    by_median: Tensor | None = None
     company: Company | None = None
 
     def rows(self, values: Tensor, size: int) -> Tensor:

@@ -51,13 +51,13 @@ class FoldedEngine(Engine):
 
     def _run(self, theta: Tensor, x: Tensor, where: Tensor | None, rows: Tensor | None, twice: bool) -> Tensor:
         particles, batch = x.shape[:2]
-        pseudo = self._pseudo_images(rows)
+        pseudo, by_median = self._row_statistics(rows)
         if where is None or self.static_shapes:
             mask = where if self.uses_batch_statistics else None
             if mask is None and pseudo is not None:
                 mask = x.new_ones(particles, batch, dtype=torch.bool)
             about: dict[str, Any] = {"mask": mask, "partial": where is not None, "company": self._company(mask)}
-            with self.a_pass(theta, twice=twice, pseudo_images=pseudo, **about):
+            with self.a_pass(theta, twice=twice, pseudo_images=pseudo, by_median=by_median, **about):
                 out = self._forward(x.reshape(particles * batch, *x.shape[2:]))
             self._check_all_were_called()
             return out.unflatten(0, (particles, batch))
@@ -66,7 +66,7 @@ class FoldedEngine(Engine):
             return theta.new_zeros(particles, batch, self.width)
         unequal = None if len(set(counts)) == 1 and pseudo is None else counts
         about = {"counts": unequal, "partial": True, "company": self._company(None)}
-        with self.a_pass(theta, twice=twice, pseudo_images=pseudo, **about):
+        with self.a_pass(theta, twice=twice, pseudo_images=pseudo, by_median=by_median, **about):
             kept = self._forward(x[where])
         return kept.new_zeros(particles, batch, kept.shape[1]).index_put((where,), kept)
 

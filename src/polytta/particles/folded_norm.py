@@ -7,10 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polytta.errors import InputError
+from polytta.network.medians import medians, row_moments
 from polytta.network.neighbours import Seen, moments
 from polytta.network.replacement import Replacement
 from polytta.network.statistics import blended
-from polytta.particles.counted_norm import counted_norm, pooled, row_moments, scale_and_shift
+from polytta.particles.counted_norm import counted_norm, pooled, scale_and_shift
 from polytta.particles.fold import CurrentFold, Fold
 from polytta.particles.probe import NormSite
 
@@ -158,7 +159,7 @@ class FoldedNorm(Replacement):
         return torch.cat(parts)
 
     def _blended(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Every row by its particle's blend of stored statistics and those of its own rows, and the affine."""
+        """Every row by what its particle makes of stored statistics and those of its own rows, and the affine."""
         stored_mean, stored_var = self.inner.running_mean, self.inner.running_var
         assert isinstance(stored_mean, Tensor)
         assert isinstance(stored_var, Tensor)
@@ -191,12 +192,23 @@ class FoldedNorm(Replacement):
                 there = torch.cat([own[:images] for own, images in zip(who, fold.counts, strict=True)])
                 counted = _for_windows(there, x.shape[0] // sum(fold.counts)).to(x.dtype).unsqueeze(1)
             parts = zip(mean.split(counts), var.split(counts), counted.split(counts), strict=True)
-            means, variances = zip(*(pooled(*part, dim=0) for part in parts), strict=True)
-            return torch.stack(means), torch.stack(variances)
+            found = []
+            for k, (means, variances, own) in enumerate(parts):
+                found.append(self._joined(means[None], variances[None], own[None], slice(k, k + 1)))
+            return torch.cat([one[0] for one in found]), torch.cat([one[1] for one in found])
         assert who is not None
         counted = _for_windows(who, x.shape[0] // who.numel()).to(x.dtype).unsqueeze(-1)
         rows, spreads = (one.reshape(fold.particles, -1, x.shape[1]) for one in (mean, var))
-        return pooled(rows, spreads, counted, dim=1)
+        return self._joined(rows, spreads, counted, slice(None))
+
+    def _joined(self, means: Tensor, variances: Tensor, counted: Tensor, whose: slice) -> tuple[Tensor, Tensor]:
+        """(K', C) statistics of the rows that count, of some of the particles, from moments of the rows (K', N, C)."""
+        mean, var = pooled(means, variances, counted, dim=1)
+        if self.fold.by_median is None:
+            return mean, var
+        robust = medians(means, variances, counted.squeeze(-1) > 0)
+        theirs = self.fold.by_median[whose].unsqueeze(1)
+        return torch.where(theirs, robust[0], mean), torch.where(theirs, robust[1], var)
 
     def _counted(self, x: Tensor) -> Tensor | None:
         """(K, B) which of their images count for the particles' batch statistics; None means all."""

@@ -50,7 +50,7 @@ class LoopEngine(Engine):
     def _one(self, vector: Tensor, x: Tensor, kind: Statistics, *, may_be_alone: bool = False) -> Tensor:
         # BatchNorm refuses a single value per channel. That is right for a whole batch; for the one sample that a
         # filter left over, the same sample twice has the same mean and variance.
-        alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics and kind != "blend"
+        alone = may_be_alone and x.shape[0] == 1 and self.uses_batch_statistics and kind == "batch"
         given = x.repeat_interleave(2, dim=0) if alone else x
         company = self._company(None)
         out = self._called(self._networks[kind], vector, given, company)

@@ -50,7 +50,9 @@ class Events:
             "health": health,
             "actions": list(done),
             "broken": report.broken[row],
-            "loss": report.loss[row] if isfinite(report.loss[row]) else None,
+            "loss": _number(report.loss[row]),
+            "gradient_norm": _number(report.gradient_norm[row]),
+            "selected_share": report.selected_share[row],
         }
         what = f"; {', '.join(done)}" if done else ""
         lost = f", {report.broken[row]} answers not finite" if report.broken[row] else ""
@@ -79,3 +81,8 @@ class Events:
         twin = Events()
         twin._known = dict(self._known)
         return twin
+
+
+def _number(value: float) -> float | None:
+    """JSON has no word for what is not finite."""
+    return value if isfinite(value) else None

@@ -19,7 +19,7 @@ from polytta.report.weights import WeightHistory
 # Where nothing waits, a warning comes with the step it is about.
 _MOST_PENDING = {"cpu": 1}
 _MOST_PENDING_ELSEWHERE = 64
-_COLUMNS = 9
+_COLUMNS = 11
 """Before the counts of the filters."""
 
 
@@ -31,8 +31,9 @@ class StepEntry:
         step: number of the step, from 1.
         samples: images in the batch (of one population).
         rejected: images nothing was learnt from.
-        numbers: losses, moves, resets, forward and backward samples, restarts, the guard's verdicts, actions and broken
-            answers, and counts of each filter, G·K of each, as one vector; None when no image was usable.
+        numbers: losses, moves, resets, forward and backward samples, shares selected, lengths of gradients, restarts,
+            the guard's verdicts, actions and broken answers, and counts of each filter, G·K of each, as one vector;
+            None when no image was usable.
         logits: (G·K, B, C); None when no image was usable.
         theta: (G·K, P) after the step.
         source: (P,).
@@ -124,9 +125,9 @@ class Ledger:
     def _report(self, entry: StepEntry, numbers: list[float] | None) -> StepReport:
         rows = self._rows
         values = numbers if numbers is not None else [0.0] * (_COLUMNS + len(self._filters)) * rows
-        loss, stepped, reset, forward, backward, restarted, verdict, actions, broken, *counts = (
-            tuple(values[place : place + rows]) for place in range(0, len(values), rows)
-        )
+        columns = [tuple(values[place : place + rows]) for place in range(0, len(values), rows)]
+        loss, stepped, reset, forward, backward, share, gradient, *columns = columns
+        restarted, verdict, actions, broken, *counts = columns
         selected = {name: _whole(count) for name, count in zip(self._filters, counts, strict=True)}
         return StepReport(
             step=entry.step,
@@ -140,6 +141,8 @@ class Ledger:
             health=tuple(VERDICTS[int(one)] for one in verdict),
             actions=tuple(_in_words(int(one)) for one in actions),
             broken=_whole(broken),
+            selected_share=share,
+            gradient_norm=gradient,
             forward_by_particle=_whole(forward),
             backward_by_particle=_whole(backward),
             logits=entry.logits,

@@ -24,6 +24,13 @@ def mean_off_diagonal(square: Tensor) -> float:
     return float((square.sum() - square.diagonal().sum()) / (particles * (particles - 1)))
 
 
+def disagreement_with_others(logits: Tensor, populations: int) -> Tensor:
+    """(G·K,) share of images, of (G·K, B, C) answers, that others of a particle's population give another class."""
+    answers = logits.argmax(dim=-1).unflatten(0, (populations, -1))
+    differs = (answers.unsqueeze(2) != answers.unsqueeze(1)).to(torch.float64).mean(dim=-1)
+    return (differs.sum(dim=2) / max(1, answers.shape[1] - 1)).flatten()
+
+
 def mutual_information(logits: Tensor) -> Tensor:
     """(B,) H(mean of pᵢ) - mean of H(pᵢ) in nats: 0 when all particles agree."""
     log_probs = logits.log_softmax(dim=-1)

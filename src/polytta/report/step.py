@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import log
 from statistics import fmean
 from typing import Any
 
@@ -11,11 +12,13 @@ from torch import Tensor
 
 from polytta.diversity import Diversifier
 from polytta.report.measures import (
+    disagreement_with_others,
     distance_to_source,
     mean_off_diagonal,
     mutual_information,
     pairwise_distances,
 )
+from polytta.report.signals import Signals
 from polytta.roles.measures import disagreement, entropy
 
 
@@ -35,6 +38,9 @@ class StepReport:
         health: the guard's verdict on it: "ok", "warn" or "collapsed".
         actions: what the guard did to it, in words (``polytta.guard.ACTIONS``).
         broken: images of which its answer was not finite.
+        selected_share: of the images that its losses were offered, those they were taken of.
+        gradient_norm: length of the direction it was to descend, before anybody clipped it; infinite where it was not
+            finite, so that nothing was learnt from it.
         forward_by_particle: images whose logits were needed, over all passes; the static engine computes the others
             too.
         backward_by_particle: images whose loss was differentiated, over all passes; a second derivative is not counted
@@ -58,6 +64,8 @@ class StepReport:
     health: tuple[str, ...]
     actions: tuple[tuple[str, ...], ...]
     broken: tuple[int, ...]
+    selected_share: tuple[float, ...]
+    gradient_norm: tuple[float, ...]
     forward_by_particle: tuple[int, ...]
     backward_by_particle: tuple[int, ...]
     logits: Tensor | None = field(repr=False)
@@ -81,6 +89,8 @@ class StepReport:
             health=self.health[own],
             actions=self.actions[own],
             broken=self.broken[own],
+            selected_share=self.selected_share[own],
+            gradient_norm=self.gradient_norm[own],
             forward_by_particle=self.forward_by_particle[own],
             backward_by_particle=self.backward_by_particle[own],
             logits=None if self.logits is None else self.logits[own],
@@ -95,6 +105,8 @@ class StepReport:
             "images": float(self.samples),
             "rejected": float(self.rejected),
             "loss": fmean(self.loss),
+            "gradient_norm": fmean(self.gradient_norm),
+            "selected_share": fmean(self.selected_share),
             "entropy": fmean(self.entropy),
             "disagreement": self.disagreement,
             "mutual_information": self.mutual_information,
@@ -134,6 +146,26 @@ class StepReport:
         if self.logits is None:
             return (0.0,) * self.theta.shape[0]
         return tuple(entropy(self.logits).mean(dim=1).tolist())
+
+    @cached_property
+    def signals(self) -> tuple[Signals, ...]:
+        """What is known of each particle's health, besides the verdict in ``health``."""
+        rows, logits = self.theta.shape[0], self.logits
+        images, classes = (1, 2) if logits is None else logits.shape[1:]
+        apart = [0.0] * rows if logits is None else disagreement_with_others(logits, self.populations).tolist()
+        still = max(float(self.source.norm()), torch.finfo(self.source.dtype).tiny)
+        return tuple(
+            Signals(
+                loss=self.loss[row],
+                gradient_norm=self.gradient_norm[row],
+                selected_share=self.selected_share[row],
+                entropy=self.entropy[row] / log(max(2, classes)),
+                disagreement=apart[row],
+                drift=self.distance_to_source[row] / still,
+                broken=self.broken[row] / images,
+            )
+            for row in range(rows)
+        )
 
     @cached_property
     def distance_to_source(self) -> tuple[float, ...]:

@@ -78,8 +78,8 @@ class Settings:
     """Most particles in one pass; fewer need less memory and more time, and change no answer (a second derivative needs
     all of them)."""
     statistics: str | Sequence[str] = "auto"
-    """What BatchNorm layers use: "batch", "source", "blend" (``polytta.network.statistics``), or "auto" for the
-    method's own choice, blended for very small batches unless a preset is named; or one per particle."""
+    """What BatchNorm layers use: "batch", "source", "blend", "median" (``polytta.network.statistics``), or "auto"
+    for the method's own choice, blended for very small batches unless a preset is named; or one per particle."""
     prompts: Literal["mean", "own"] = "mean"
     """What particles of a zero-shot classifier compare images with: the "mean" of all templates, or each a template of
     its "own" (``polytta.clip``)."""

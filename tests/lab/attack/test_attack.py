@@ -40,7 +40,12 @@ def test_floods_are_what_they_are_called(material: Material) -> None:
         broken = (~step.x.isfinite() | (step.x.abs() > 1e6)).flatten(1).any(dim=1)
         assert torch.equal(broken, step.labels < 0)
         assert bool(broken.any())
-    assert sum(int((step.labels < 0).sum()) for step in ATTACKS["neighbours"](material)) == 3 * 2
+    for before, after in zip(ATTACKS["bystanders"](material), ATTACKS["neighbours"](material), strict=True):
+        assert torch.equal(before.labels, after.labels)
+        honest = after.labels >= 0
+        assert honest.tolist() == [True] * 6 + [False] * 2
+        assert torch.equal(before.x[honest], after.x[honest])
+        assert not torch.equal(before.x[~honest], after.x[~honest])
 
 
 @pytest.mark.parametrize("together", [True, False])

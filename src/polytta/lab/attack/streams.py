@@ -109,14 +109,22 @@ def in_turn(material: Material) -> Iterator[Step]:
         yield Step(material.x[places], material.labels[places])
 
 
-def neighbours(material: Material) -> Iterator[Step]:
-    """A part of each batch made so that the others in it are misread."""
+def bystanders(material: Material) -> Iterator[Step]:
+    """The batches of ``neighbours`` as they were before the attacker changed his part: what it is compared with."""
     most = max(1, round(material.fraction * material.batch_size))
     for _, places in _batches(material):
         benign, own = places[most:], places[:most]
-        x, labels = material.x[benign], material.labels[benign]
-        crafted = material.attacker.against(material.x[own], x, labels, together=True)
-        yield Step(torch.cat([x, crafted]), torch.cat([labels, torch.full((most,), -1)]))
+        labels = torch.cat([material.labels[benign], torch.full((most,), -1)])
+        yield Step(torch.cat([material.x[benign], material.x[own]]), labels)
+
+
+def neighbours(material: Material) -> Iterator[Step]:
+    """A part of each batch made so that the others in it are misread."""
+    for step in bystanders(material):
+        honest = step.labels >= 0
+        x, labels = step.x[honest], step.labels[honest]
+        crafted = material.attacker.against(step.x[~honest], x, labels, together=True)
+        yield Step(torch.cat([x, crafted]), step.labels)
 
 
 def poison(material: Material) -> Iterator[Step]:
@@ -135,6 +143,7 @@ ATTACKS: dict[str, Attack] = {
     "noise": noise,
     "one-class": one_class,
     "label-shift": in_turn,
+    "bystanders": bystanders,
     "neighbours": neighbours,
     "poison": poison,
 }
