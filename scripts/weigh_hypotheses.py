@@ -34,7 +34,6 @@ PARTS: dict[str, dict[str, object]] = {
     "batch statistics by stored ones": {"CAUTION": 1e9},
     "without anchors": {"anchors": lambda state: torch.arange(state["mean_probs"].shape[0])},
     "half as sharp": {"SHARPNESS": evidence.SHARPNESS / 2},
-    "as sharp as before": {"_sharpness": lambda state: 15.0},
     "twice as sharp": {"SHARPNESS": evidence.SHARPNESS * 2},
 }
 

@@ -111,23 +111,13 @@ def test_scores_weights_and_mixture_are_what_the_formula_says() -> None:
     own = [looking[0], looking[1], looking[0] + learning]
     assert torch.allclose(evidence.scores(state), torch.tensor(own, dtype=torch.float64))
     # After 64 images evidence counts for half, and a quarter is left of the doubt in who is no anchor.
-    raw = [math.exp(22 * 0.5 * score - doubt) for score, doubt in zip(own, (0, 0, 3 / 4), strict=True)]
+    raw = [math.exp(30 * 0.5 * score - doubt) for score, doubt in zip(own, (0, 0, 3 / 4), strict=True)]
     weights = [value / sum(raw) for value in raw]
     given = [(0.7, 0.3), (0.2, 0.8), (0.4, 0.6)]
     product = [math.prod(given[n][c] ** weights[n] for n in range(3)) for c in (0, 1)]
     logits = torch.tensor(given, dtype=torch.float64).log().reshape(1, 3, 1, 2)
     answer = Evidence().combine(logits, state, torch.zeros(1, 1)).exp()[0, 0]
     assert torch.allclose(answer, torch.tensor([value / sum(product) for value in product], dtype=torch.float64))
-
-
-@pytest.mark.parametrize(("classes", "sharpness"), [(2, 22.0), (10, 22.0), (100, 44.0), (1000, 66.0)])
-def test_a_share_of_certainty_counts_more_among_more_classes(classes: int, sharpness: float) -> None:
-    state = evidence.begin(2, classes, torch.zeros(1, dtype=torch.float64), by_fineness=True)
-    state["images"] = torch.tensor(64.0, dtype=torch.float64)
-    state["mean_probs"] += 1 / classes
-    state["mean_entropy"] = torch.tensor([0.5, 0.6], dtype=torch.float64) * math.log(classes)
-    weights = evidence.weights(evidence.with_anchors(state, torch.arange(2)), torch.zeros(1, 1))[0, 0]
-    assert math.log(weights[0] / weights[1]) == pytest.approx(sharpness / 2 * 0.1)
 
 
 def test_sureness_gained_by_learning_is_worth_nothing() -> None:

@@ -1,12 +1,12 @@
 r"""Label-free evidence: trust the particles that are sure of themselves *and* still use all their classes.
 
     sᵢ = b H(m₀) - h₀  +  2 (H(mᵢ) - H(m₀)) + 0.6 (aᵢ - a₀),     b = 2 H(m)⁴
-    wᵢ ∝ exp(22 max(1, log₁₀ C) sᵢ),   p ∝ Π pᵢ^wᵢ
+    wᵢ ∝ exp(30 sᵢ),   p ∝ Π pᵢ^wᵢ
 
 mᵢ is the mean of particle i's answers over the stream, hᵢ their mean entropy, and aᵢ how much they agree with those of
 particles that look in another way and learn nothing; 0 marks the one that looks in the same way and learns nothing (its
-*anchor*; a particle without one is its own), and m is the mean answer of all anchors. Entropies are shares of ln C, and
-the same share is more certain the more classes it is of. A gain of balance counts b, a loss counts 2.
+*anchor*; a particle without one is its own), and m is the mean answer of all anchors. Entropies are shares of ln C, so
+that being sure is worth the same among ten classes and among a thousand. A gain of balance counts b, a loss counts 2.
 
 The first half says how well a way of looking suits the stream: sure of single images, and balanced among classes over
 all of them. Balance counts for little while the whole population has seen few classes, because on a stream sorted by
@@ -39,7 +39,7 @@ far as they are trusted: a shift that leaves one of them few classes to name mus
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log, log10
+from math import log
 from typing import ClassVar
 
 import torch
@@ -49,12 +49,11 @@ from polytta.aggregate import turns
 from polytta.aggregate.base import Aggregate, Restart
 
 HORIZON = 1000
-SHARPNESS = 22.0
-"""What a share of ln C counts, as a logarithm, among ten classes or fewer; among a thousand three times as much."""
+SHARPNESS = 30.0
 SMALLEST_PROB = 1e-6
 FORMULA = (
-    "b H(m0) - h0 + 2 dH + 0.6 da in shares of ln C, sharper with more classes, by fineness, by twin and anchor as "
-    "classes come, with the batch, geometric"
+    "b H(m0) - h0 + 2 dH + 0.6 da in shares of ln C, by fineness, by twin and anchor as classes come, with the batch, "
+    "geometric"
 )
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
@@ -180,7 +179,7 @@ def sameness(state: State, populations: int = 1) -> Tensor:
     anchor = anchors(state)
     looking, _ = _scores(state["mean_probs"], state["mean_entropy"], state["agreement"], anchor, populations)
     is_anchor = anchor == torch.arange(anchor.shape[0], device=anchor.device)
-    trusted = torch.where(is_anchor, _sharpness(state) * _patience(state) * looking, -torch.inf)
+    trusted = torch.where(is_anchor, SHARPNESS * _patience(state) * looking, -torch.inf)
     trusted = trusted.unflatten(0, (populations, -1)).softmax(dim=1)
     told = (trusted * turns.sameness(state).unflatten(0, (populations, -1))).sum(dim=1, keepdim=True)
     return told.expand_as(trusted).flatten()
@@ -210,7 +209,7 @@ def _by_fineness(state: State, populations: int) -> Tensor:
     own = torch.lerp(overall.unsqueeze(-1).expand_as(fine), fine, known).unflatten(0, (populations, -1))
     patience = _patience(state)
     changed = (anchor != torch.arange(anchor.shape[0], device=anchor.device)).unflatten(0, (populations, -1))
-    return _sharpness(state) * patience * own - DOUBT * (1 - patience) ** 2 * changed.unsqueeze(-1)
+    return SHARPNESS * patience * own - DOUBT * (1 - patience) ** 2 * changed.unsqueeze(-1)
 
 
 def _told_by_others(probs: Tensor, anchor: Tensor, populations: int) -> Tensor:
@@ -249,11 +248,6 @@ def _both_ways(state: State, names: tuple[str, str, str], same: Tensor, populati
         torch.lerp(by_twin, by_anchor, distrust) for by_twin, by_anchor in zip(own, stored, strict=True)
     )
     return looking, learning - misled
-
-
-def _sharpness(state: State) -> float:
-    """What a score counts, as a logarithm."""
-    return SHARPNESS * max(1.0, log10(num_classes(state)))
 
 
 def _patience(state: State) -> Tensor:
