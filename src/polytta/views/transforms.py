@@ -12,8 +12,9 @@ from polytta.guard.images import require_images
 View = Callable[[Tensor], Tensor]
 _COLOURS = (1, 3, 4)
 
-CONTRAST = 0.8
-"""Standard deviation within a photograph, in units of the normalisation most models come with."""
+CONTRAST = 0.6
+"""Standard deviation within a photograph that is not quite clear: clear ones have 0.8 to 1 where images are normalised to
+deviate by 1, and 0.45 where they are from -1 to 1."""
 MOST_GAIN = 8.0
 """What is fainter than this was lost when pixels were rounded."""
 
@@ -77,10 +78,10 @@ def much_sharper(x: Tensor) -> Tensor:
 def clearer(x: Tensor) -> Tensor:
     """Each image with the contrast of a photograph, where it has less: what haze, fog and dim light take away.
 
-        x + (g - 1) (x - m),    g = 0.8 / s, at least 1 and at most 8
+        x + (g - 1) (x - m),    g = 0.6 / s, at least 1 and at most 8
 
-    m is an image's mean colour and s its standard deviation around that. Models that do not normalise their images, or
-    to another scale, see a contrast that is not a photograph's, or nothing changed; evidence finds out.
+    m is an image's mean colour and s its standard deviation around that. A model whose images are on another scale than
+    those of most sees too much contrast, or none added; evidence finds out.
     """
     _require_images("clearer", x)
     exact = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
