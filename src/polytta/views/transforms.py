@@ -13,8 +13,8 @@ View = Callable[[Tensor], Tensor]
 _COLOURS = (1, 3, 4)
 
 CONTRAST = 0.6
-"""Standard deviation within a photograph that is not quite clear: clear ones have 0.8 to 1 where images are normalised to
-deviate by 1, and 0.45 where they are from -1 to 1."""
+"""Standard deviation within a photograph that is not quite clear: clear ones have 0.8 to 1 where images are normalised
+to deviate by 1, and 0.45 where they are from -1 to 1."""
 MOST_GAIN = 8.0
 """What is fainter than this was lost when pixels were rounded."""
 
