@@ -26,6 +26,14 @@ def test_findings_and_readme_carry_the_tables_of_the_default(default: ModuleType
         assert default.percents(panels, model) in FINDINGS
 
 
+def test_findings_and_readme_carry_the_table_of_the_lenses() -> None:
+    lenses = script("summarise_lenses")
+    table = lenses.table(lenses.read(RESULTS / "lenses_table.csv"))
+    assert table.count("\n") == 6
+    assert table in FINDINGS
+    assert table in (ROOT / "README.md").read_text()
+
+
 def test_an_oracle_rate_is_the_best_and_a_collapsed_rival_is_no_yardstick(default: ModuleType) -> None:
     def row(accuracy: float) -> object:
         return default.Row({"fog": [accuracy]}, 100, [0.1])
