@@ -6,14 +6,16 @@ from html import escape
 from polytta.lab.pages.charts.frame import WIDTH, Axis, Frame, Series
 from polytta.lab.pages.charts.labels import spread_apart
 
-_LETTER_WIDTH = 7.5
+# Of the widest of common fonts, DejaVu Sans, in bold.
+_LETTER_WIDTH = 8.2
+_MOST_FOR_NAMES = 0.55
 _NAME_GAP = 14.0
 
 
 def lines_svg(lines: Sequence[Series], x: Axis, y: Axis, description: str) -> str:
     """Lines with their names and last values at their ends; number 0 is the reference the others are seen against."""
     longest = max(len(_end_label(line)) for line in lines)
-    frame = Frame(x, y, right=min(18 + _LETTER_WIDTH * longest, WIDTH / 2))
+    frame = Frame(x, y, right=min(18 + _LETTER_WIDTH * longest, _MOST_FOR_NAMES * WIDTH))
     wanted = [frame.y_of(float(line.y[-1])) for line in lines]
     ends = spread_apart(wanted, _NAME_GAP, frame.top, frame.height - frame.bottom)
     parts = []
