@@ -13,6 +13,7 @@ import base64
 import contextlib
 import io
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,9 @@ def main() -> None:
     given = parser.parse_args()
     notebook = json.loads(given.notebook.read_text("utf-8"))
     if not given.page_only:
-        notebook = executed(notebook)
+        # What cells save is no part of the documentation.
+        with tempfile.TemporaryDirectory() as elsewhere, contextlib.chdir(elsewhere):
+            notebook = executed(notebook)
         given.notebook.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
     given.notebook.with_suffix(".md").write_text(as_page(notebook, given.notebook.name), "utf-8")
 

@@ -44,7 +44,10 @@ class FrozenEnsemble(nn.Module):
         # torch.export loses count of buffers that are None.
         for name in ("pseudo_images", "by_median"):
             held = getattr(engine, name)
-            setattr(self, name, None) if held is None else self.register_buffer(name, held)
+            if held is None:
+                setattr(self, name, None)
+            else:
+                self.register_buffer(name, held)
         known = evidence.with_anchors(adapted.evidence, *adapted.anchors)
         for name, value in known.items():
             self.register_buffer(f"evidence_{name}", value.clone())

@@ -13,8 +13,8 @@ View = Callable[[Tensor], Tensor]
 _COLOURS = (1, 3, 4)
 
 CONTRAST = 0.6
-"""Standard deviation within a photograph that is not quite clear: clear ones have 0.8 to 1 where images are normalised
-to deviate by 1, and 0.45 where they are from -1 to 1."""
+"""Standard deviation within an image: less than clear photographs have where images are normalised to deviate by 1, not
+much more than they have where images are from -1 to 1."""
 MOST_GAIN = 8.0
 """What is fainter than this was lost when pixels were rounded."""
 
@@ -40,9 +40,7 @@ def farther(x: Tensor, scale: float = 7 / 8) -> Tensor:
     """As from farther away: smaller, its border repeated around it. Averages fine noise away."""
     _require_images("farther", x)
     size = [max(1, round(side * scale)) for side in x.shape[-2:]]
-    # Not every device can do this in half precision.
-    exact = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    small = functional.interpolate(exact, size=size, mode="bilinear", antialias=True, align_corners=False).to(x.dtype)
+    small = functional.interpolate(_exact(x), size=size, mode="bilinear", antialias=True, align_corners=False).to(x.dtype)
     rows, columns = x.shape[-2] - size[0], x.shape[-1] - size[1]
     around = (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)
     return functional.pad(small, around, mode="replicate")
@@ -84,16 +82,20 @@ def clearer(x: Tensor) -> Tensor:
     those of most sees too much contrast, or none added; evidence finds out.
     """
     _require_images("clearer", x)
-    exact = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    exact = _exact(x)
     around = exact - exact.mean(dim=(-2, -1), keepdim=True)
-    # A plain image has no contrast to raise, and a root no slope at 0.
-    spread = around.square().mean(dim=(-3, -2, -1), keepdim=True).clamp(min=(CONTRAST / MOST_GAIN) ** 2 / 4).sqrt()
-    return (exact + ((CONTRAST / spread).clamp(1, MOST_GAIN) - 1) * around).to(x.dtype)
+    spread = around.square().mean(dim=(-3, -2, -1), keepdim=True).clamp(min=(CONTRAST / MOST_GAIN) ** 2).sqrt()
+    return (exact + ((CONTRAST / spread).clamp(min=1) - 1) * around).to(x.dtype)
 
 
 def clearer_mirrored(x: Tensor) -> Tensor:
     """``clearer``, left and right exchanged: two ways to look that rarely matter at once, for the price of one."""
     return clearer(horizontal_flip(x))
+
+
+def _exact(x: Tensor) -> Tensor:
+    """Not every device can interpolate in half precision, and sums over an image are too coarse in it."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def _require_images(name: str, x: Tensor) -> None:
