@@ -40,10 +40,10 @@ def farther(x: Tensor, scale: float = 7 / 8) -> Tensor:
     """As from farther away: smaller, its border repeated around it. Averages fine noise away."""
     _require_images("farther", x)
     size = [max(1, round(side * scale)) for side in x.shape[-2:]]
-    small = functional.interpolate(_exact(x), size=size, mode="bilinear", antialias=True, align_corners=False).to(x.dtype)
+    small = functional.interpolate(_exact(x), size=size, mode="bilinear", antialias=True, align_corners=False)
     rows, columns = x.shape[-2] - size[0], x.shape[-1] - size[1]
     around = (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)
-    return functional.pad(small, around, mode="replicate")
+    return functional.pad(small.to(x.dtype), around, mode="replicate")
 
 
 def much_farther(x: Tensor) -> Tensor:
