@@ -1,6 +1,6 @@
 """Packs photographs from tar files into one archive that `polytta bench` corrupts and reads.
 
-    python scripts/pack_photographs.py OUT.npz IMAGES.tar [MORE.tar ...] [--first 384] [--every 4]
+    python scripts/pack_photographs.py OUT.npz IMAGES.tar [MORE.tar ...] [--first 384] [--every 4 [--remainder 2]]
 
 The tar files hold JPEG files named CLASS/anything, CLASS the number of the class, all of one size (224 x 224 for
 ImageNet models, which then only normalise them). Archives follow one another in the order of their members' names.
@@ -32,11 +32,12 @@ def main() -> None:
     parser.add_argument("tars", type=Path, nargs="+")
     parser.add_argument("--first", type=int, help="only so many, spread evenly over the classes")
     parser.add_argument("--every", type=int, default=1, help="only classes whose number is a multiple of this")
+    parser.add_argument("--remainder", type=int, default=0, help="or, divided by it, leaves this")
     options = parser.parse_args()
     packed = [photographs(path) for path in options.tars]
     images = np.stack([image for own, _ in packed for image in own])
     labels = np.array([label for _, own in packed for label in own])
-    wanted = labels % options.every == 0
+    wanted = labels % options.every == options.remainder
     images, labels = images[wanted], labels[wanted]
     if options.first is not None:
         chosen = np.linspace(0, len(images) - 1, options.first).astype(int)

@@ -26,6 +26,8 @@ PARTS: dict[str, dict[str, object]] = {
     "evidence": {},
     "without agreement": {"AGREEMENT": 0.0},
     "without fineness": {"SHRINKAGE": float("inf")},
+    "fineness after fifty images, as before": {"SHRINKAGE": 50.0},
+    "fineness after two images": {"SHRINKAGE": 2.0},
     "without doubt": {"DOUBT": 0.0},
     "without sameness": {"sameness": lambda state, populations=1: torch.zeros_like(state["mean_entropy"])},
     "classes in turn as far as s": {"turns.NOTHING": 0.0, "turns.FULLY": 1.0, "turns.ROUNDS": 2},

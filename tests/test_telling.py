@@ -23,7 +23,7 @@ def test_it_says_what_it_is() -> None:
     assert repr(adapted).endswith("3 steps)")
     summary = adapted.summary()
     assert "2 pace (pace 0, pace 0.1)" in summary
-    assert "5 lens (unchanged, farther, much_sharper, clearer_mirrored, much_farther)" in summary
+    assert "5 lens (unchanged, farther, much_sharper, clearer_mirrored, coarser)" in summary
     assert f"{sum(adapted.totals.forward_by_particle) / 12:.1f} forward" in summary
     assert f"{adapted.source.numel():,} parameters each" in summary
     assert "3 steps, 12 images, 0 rejected; trusted most: " in summary

@@ -19,8 +19,10 @@ from polytta.views import (
     View,
     clearer,
     clearer_mirrored,
+    coarser,
     farther,
     horizontal_flip,
+    much_farther,
     much_sharper,
     sharper,
     softer,
@@ -253,6 +255,21 @@ def test_clearer_mirrored_is_both() -> None:
     assert torch.allclose(clearer_mirrored(x), clearer(x).flip(-1))
 
 
+def test_coarser_averages_what_is_finer_than_two_pixels_and_keeps_the_rest() -> None:
+    rows, columns = torch.meshgrid(torch.arange(128.0), torch.arange(130.0), indexing="ij")
+    slope, chessboard = (0.01 * rows + 0.02 * columns).expand(2, 3, -1, -1), 1 - 2 * ((rows + columns) % 2)
+    seen = coarser(slope + chessboard)
+    assert seen.shape == slope.shape
+    assert torch.allclose(seen[..., 4:-4, 4:-4], slope[..., 4:-4, 4:-4], atol=1e-5)
+    assert coarser(slope.bfloat16()).dtype == torch.bfloat16
+
+
+def test_small_images_keep_their_pixels() -> None:
+    x = photographs(1.0)
+    assert torch.equal(coarser(x), much_farther(x))
+    assert torch.equal(coarser(torch.ones(1, 3, 127, 400)), much_farther(torch.ones(1, 3, 127, 400)))
+
+
 def test_the_default_sees_through_haze() -> None:
     subset = load_cifar10_subset()
     hazy = (0.3 * subset.images[::25] + 0.6 * 255).round().astype("uint8")
@@ -268,7 +285,7 @@ def test_the_default_sees_through_haze() -> None:
     assert adapted.hypotheses[adapted.best()].axes["lens"] == "clearer_mirrored"
 
 
-@pytest.mark.parametrize("name", ["horizontal_flip", "farther", "sharper", "clearer"])
+@pytest.mark.parametrize("name", ["horizontal_flip", "farther", "coarser", "sharper", "clearer"])
 def test_frames_with_colours_last_are_refused_by_what_would_mix_them_up(name: str) -> None:
     with pytest.raises(InputError, match=r"got \(2, 20, 30, 3\), colours last"):
         TRANSFORMS[name](torch.rand(2, 20, 30, 3))

@@ -58,7 +58,7 @@ FORMULA = (
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
 """First and last point of the grid of fineness, and how many there are."""
-SHRINKAGE = 50.0
+SHRINKAGE = 5.0
 """Images of like detail that count as much as all images."""
 PATIENCE = 64.0
 """Images after which evidence counts for half."""

@@ -49,9 +49,9 @@ class Settings:
     """Versions of the batch to learn from: a name, callables, or ``polytta.views.Views``."""
     lenses: str | Table | Sequence[str | View] | Lenses | None = None
     """How each particle looks at the images: "none" (or None) alike; "sight" as they are, from farther away, much
-    sharper, mirrored with the contrast of a photograph, and from much farther away (the first K of these); "optics" the
-    same but for sharper and mirrored in the third and fourth place; or names or callables of your own. Best with
-    aggregate "evidence"; with diversity "grad" they must be differentiable."""
+    sharper, mirrored with the contrast of a photograph, and coarser (the first K of these); "optics" as they are, from
+    farther away, sharper, mirrored, and from much farther away; or names or callables of your own. Best with aggregate
+    "evidence"; with diversity "grad" they must be differentiable."""
     preset: str | None = None
     """"recommended" fills in the population that we recommend, "paper" the paper's (three particles, its thresholds),
     "official" the same with the thresholds of each method's own public code. None means "recommended" when nothing is

@@ -9,6 +9,7 @@ from polytta.views.transforms import TRANSFORMS as TRANSFORMS
 from polytta.views.transforms import View as View
 from polytta.views.transforms import clearer as clearer
 from polytta.views.transforms import clearer_mirrored as clearer_mirrored
+from polytta.views.transforms import coarser as coarser
 from polytta.views.transforms import farther as farther
 from polytta.views.transforms import horizontal_flip as horizontal_flip
 from polytta.views.transforms import much_farther as much_farther

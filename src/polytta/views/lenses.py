@@ -20,6 +20,7 @@ from polytta.views.specs import require_transforms
 from polytta.views.transforms import (
     View,
     clearer_mirrored,
+    coarser,
     farther,
     horizontal_flip,
     much_farther,
@@ -104,5 +105,5 @@ LENSES: dict[str, Lenses] = {
     # The most useful first: three particles see as it is, from farther away and sharper.
     "optics": Lenses((unchanged, farther, sharper, horizontal_flip, much_farther)),
     # Those of the recommended population.
-    "sight": Lenses((unchanged, farther, much_sharper, clearer_mirrored, much_farther)),
+    "sight": Lenses((unchanged, farther, much_sharper, clearer_mirrored, coarser)),
 }

@@ -17,6 +17,8 @@ CONTRAST = 0.6
 much more than they have where images are from -1 to 1."""
 MOST_GAIN = 8.0
 """What is fainter than this was lost when pixels were rounded."""
+LARGE = 128
+"""Pixels a side from which half as many still show what there is."""
 
 
 def unchanged(x: Tensor) -> Tensor:
@@ -39,9 +41,8 @@ def vertical_flip(x: Tensor) -> Tensor:
 def farther(x: Tensor, scale: float = 7 / 8) -> Tensor:
     """As from farther away: smaller, its border repeated around it. Averages fine noise away."""
     _require_images("farther", x)
-    size = [max(1, round(side * scale)) for side in x.shape[-2:]]
-    small = functional.interpolate(_exact(x), size=size, mode="bilinear", antialias=True, align_corners=False)
-    rows, columns = x.shape[-2] - size[0], x.shape[-1] - size[1]
+    small = _smaller(x, scale)
+    rows, columns = (whole - part for whole, part in zip(x.shape[-2:], small.shape[-2:], strict=True))
     around = (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)
     return functional.pad(small.to(x.dtype), around, mode="replicate")
 
@@ -50,6 +51,19 @@ def much_farther(x: Tensor) -> Tensor:
     """``farther``, to three quarters of the size."""
     _require_images("much_farther", x)
     return farther(x, 3 / 4)
+
+
+def coarser(x: Tensor) -> Tensor:
+    """With half as many pixels a side, brought back to size: averages noise away where images are large.
+
+    Small ones need every pixel. They are seen ``much_farther`` away, which models of small images bear better than those
+    of photographs do.
+    """
+    _require_images("coarser", x)
+    if min(x.shape[-2:]) < LARGE:
+        return much_farther(x)
+    small = _smaller(x, 1 / 2)
+    return functional.interpolate(small, size=x.shape[-2:], mode="bilinear", align_corners=False).to(x.dtype)
 
 
 def softer(x: Tensor) -> Tensor:
@@ -93,6 +107,11 @@ def clearer_mirrored(x: Tensor) -> Tensor:
     return clearer(horizontal_flip(x))
 
 
+def _smaller(x: Tensor, scale: float) -> Tensor:
+    size = [max(1, round(side * scale)) for side in x.shape[-2:]]
+    return functional.interpolate(_exact(x), size=size, mode="bilinear", antialias=True, align_corners=False)
+
+
 def _exact(x: Tensor) -> Tensor:
     """Not every device can interpolate in half precision, and sums over an image are too coarse in it."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
@@ -116,6 +135,7 @@ TRANSFORMS: dict[str, View] = {
         vertical_flip,
         farther,
         much_farther,
+        coarser,
         softer,
         sharper,
         much_sharper,
