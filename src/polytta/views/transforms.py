@@ -56,8 +56,8 @@ def much_farther(x: Tensor) -> Tensor:
 def coarser(x: Tensor) -> Tensor:
     """With half as many pixels a side, brought back to size: averages noise away where images are large.
 
-    Small ones need every pixel. They are seen ``much_farther`` away, which models of small images bear better than those
-    of photographs do.
+    Small ones need every pixel. They are seen ``much_farther`` away, which models of small images bear better than
+    those of photographs do.
     """
     _require_images("coarser", x)
     if min(x.shape[-2:]) < LARGE:
