@@ -1,5 +1,6 @@
 """Numbers in the documentation are those of the committed results."""
 
+import csv
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +19,7 @@ def default() -> ModuleType:
 
 def test_findings_and_readme_carry_the_tables_of_the_default(default: ModuleType) -> None:
     panels, today = default.read(RESULTS), default.read(RESULTS / "today")
-    assert len(panels) == len(today) == 18
+    assert (len(panels), len(today)) == (18, 15)
     assert default.headline(today) in (ROOT / "README.md").read_text()
     assert default.safety(today) in FINDINGS
     assert default.goals(panels) in FINDINGS
@@ -32,6 +33,23 @@ def test_findings_carry_the_table_of_the_lenses() -> None:
     table = lenses.table(lenses.read(RESULTS / "lenses_table.csv"))
     assert table.count("\n") == 6
     assert table in FINDINGS
+
+
+def test_the_page_on_clip_carries_what_the_default_of_today_is_worth() -> None:
+    def means(file: Path) -> dict[str, float]:
+        with file.open(encoding="utf-8", newline="") as stream:
+            rows = [row for row in csv.DictReader(stream) if row["images"] == "256"]
+        found = {name: [float(row["accuracy"]) for row in rows if row["variant"] == name]
+                 for name in {row["variant"] for row in rows}}  # fmt: skip
+        assert {len(values) for values in found.values()} == {15}
+        return {name: sum(values) / 15 for name, values in found.items()}
+
+    today, others = means(RESULTS / "today" / "clip_table.csv"), means(RESULTS / "clip_table.csv")
+    page = (ROOT / "docs" / "clip.md").read_text()
+    for name, label in (("looking", "default, never learning"), ("default", "**default**")):
+        assert f"| {label} | {today[name]:.1f} | {today[name] - today['source']:+.1f} |" in page
+    best = max(value for name, value in others.items() if name.startswith("watt_s_aug"))
+    assert f"That is {today['default'] - best:.1f} points over the best of the others" in page
 
 
 def test_an_oracle_rate_is_the_best_and_a_collapsed_rival_is_no_yardstick(default: ModuleType) -> None:
