@@ -56,6 +56,22 @@ def test_the_first_batch_is_answered_by_what_it_says_itself() -> None:
     assert all(torch.equal(asked[name], known[name]) for name in known if name.startswith("turn_"))
 
 
+def test_a_few_images_of_a_kind_tell_who_suits_that_kind() -> None:
+    """Of a batch with eight kinds of images, eight of each, two particles are surer of one kind each."""
+    kinds = torch.linspace(-2.75, 0.75, 8).repeat(8).unsqueeze(0)
+    ones, others = kinds[0] == kinds.min(), kinds[0] == kinds.max()
+    # Every kind has images of all classes.
+    logits = GOOD[:64].reshape(8, 8, 4).transpose(0, 1).reshape(64, 4).div(4).repeat(2, 1, 1)
+    logits[0, ones] *= 2
+    logits[1, others] *= 2
+    known = evidence.with_anchors(evidence.begin(2, 4, logits, by_fineness=True), torch.arange(2))
+    asked = evidence.with_batch(known, evidence.observe(known, logits, kinds))
+    weights = Evidence().weights(asked, kinds, 2)[0]
+    assert (weights[ones, 0] > 0.9).all()
+    assert (weights[others, 1] > 0.9).all()
+    assert torch.allclose(weights[~(ones | others)], torch.tensor(0.5).double())
+
+
 @pytest.mark.parametrize("method", ["deyo", "roid"])
 def test_a_prediction_is_what_the_first_step_answers(method: str) -> None:
     """ROID's answers are corrected by the batch, and evidence is of what it saw before."""
