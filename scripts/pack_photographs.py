@@ -38,6 +38,8 @@ def main() -> None:
     images = np.stack([image for own, _ in packed for image in own])
     labels = np.array([label for _, own in packed for label in own])
     wanted = labels % options.every == options.remainder
+    if not wanted.any():
+        parser.error(f"--remainder: got {options.remainder}; allowed are numbers from 0 to {options.every - 1}.")
     images, labels = images[wanted], labels[wanted]
     if options.first is not None:
         chosen = np.linspace(0, len(images) - 1, options.first).astype(int)
