@@ -23,6 +23,7 @@ from polytta.particles.precision import (
     entering,
     is_convolutional,
     plain_attention,
+    prefers_channels_last,
     prepare,
     rounding,
 )
@@ -68,7 +69,7 @@ class Engine(ABC):
         self.at_once = at_once
         self.rounding = rounding(self.network, precision)
         self.convolutional = is_convolutional(self.network)
-        self.enters_channels_last = self.convolutional
+        self.enters_channels_last = prefers_channels_last(self.network, precision)
         self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
         self.width = findings.num_classes + tell_features(self.network)
         prepare(self.network, precision)
@@ -154,7 +155,7 @@ class Engine(ABC):
     ) -> Tensor:
         attention = sdpa_kernel([SDPBackend.MATH]) if twice else nullcontext()
         try:
-            with plain_attention(), attention, arithmetic(self.precision):
+            with plain_attention(), attention, arithmetic(self.precision, x.device.type):
                 return self._run(theta, x, where, rows, twice)
         except Exception as error:
             raise_as_input_error(error, x[0])

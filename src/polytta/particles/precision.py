@@ -4,7 +4,7 @@
     tf32: matrix products and convolutions round their factors to 10 bits of mantissa
     bf16: weights and activations of the trunk are bfloat16; norm layers compute in float32 in between
 
-In bf16 the weights are converted once: autocast would convert frozen weights again in every pass. Autocast stays on all
+The last also on a CPU, where it is quicker if the processor has instructions for it (AVX-512 BF16, AMX). In bf16 the weights are converted once: autocast would convert frozen weights again in every pass. Autocast stays on all
 the same, for models that mix types on the way.
 """
 
@@ -21,18 +21,22 @@ from polytta.network.norms import is_norm
 
 Precision = Literal["fp32", "tf32", "bf16"]
 
+FASTER_ON: dict[str, tuple[Precision, ...]] = {"cuda": ("tf32", "bf16"), "cpu": ("bf16",)}
+"""What there is beside fp32, for float32 models on a kind of device."""
+
 
 def prepare(network: nn.Module, precision: Precision) -> None:
     """Converts the frozen weights of a shared copy; the original keeps its own."""
     if precision == "fp32":
         return
     first = next(network.parameters())
-    if first.device.type != "cuda" or first.dtype != torch.float32:
+    faster = FASTER_ON.get(first.device.type, ()) if first.dtype == torch.float32 else ()
+    if precision not in faster:
+        allowed = " or ".join(repr(one) for one in ("fp32", *faster))
         raise ConfigError(
-            f"precision: got {precision!r} for a {first.dtype} model on {first.device.type}; "
-            "allowed there is 'fp32', or a float32 model on a CUDA device."
+            f"precision: got {precision!r} for a {first.dtype} model on {first.device.type}; allowed there is {allowed}."
         )
-    layout = torch.channels_last if is_convolutional(network) else torch.preserve_format
+    layout = torch.channels_last if prefers_channels_last(network, precision) else torch.preserve_format
     converted: dict[int, Tensor] = {}
     for module in network.modules():
         # Frozen norm layers may have no scale of their own kind, but statistics that need their digits.
@@ -54,22 +58,27 @@ def is_convolutional(network: nn.Module) -> bool:
     return sum(isinstance(module, nn.Conv2d) for module in network.modules()) > 1
 
 
+def prefers_channels_last(network: nn.Module, precision: Precision) -> bool:
+    """Whether its convolutions are quicker so; on a CPU they are not."""
+    return precision != "fp32" and next(network.parameters()).is_cuda and is_convolutional(network)
+
+
 def entering(x: Tensor, precision: Precision, *, channels_last: bool) -> Tensor:
     """The images as the trunk wants them."""
     if precision == "bf16":
         x = x.bfloat16()
-    if precision != "fp32" and channels_last and x.dim() == 4:
+    if channels_last and x.dim() == 4:
         x = x.contiguous(memory_format=torch.channels_last)
     return x
 
 
 @contextmanager
-def arithmetic(precision: Precision) -> Iterator[None]:
+def arithmetic(precision: Precision, device_type: str) -> Iterator[None]:
     """Torch's settings for the passes, put back afterwards."""
     if precision == "fp32":
         yield
     elif precision == "bf16":
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(device_type, torch.bfloat16):
             yield
     else:
         products, convolutions = torch.get_float32_matmul_precision(), _convolutions_use_tf32()

@@ -73,7 +73,7 @@ class Settings:
     """"folded" (all particles in one pass), "graph" (the same recorded as CUDA graphs), "static" (folded with fixed
     shapes), "loop" (one particle at a time), or "auto": "graph" on a CUDA device, else "folded"."""
     precision: Literal["fp32", "tf32", "bf16"] = "fp32"
-    """"fp32", or on a CUDA device "tf32" or "bf16" for a faster frozen trunk (``polytta.particles.precision``)."""
+    """"fp32", or for a faster frozen trunk "bf16", or on a CUDA device "tf32" (``polytta.particles.precision``)."""
     particles_at_once: int | None = None
     """Most particles in one pass; fewer need less memory and more time, and change no answer (a second derivative needs
     all of them)."""
