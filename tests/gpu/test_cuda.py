@@ -124,7 +124,9 @@ def test_a_graph_of_more_than_the_usual_gives_what_the_cpu_gives(kind: str, more
     graph = polytta.adapt(copy.deepcopy(model).cuda(), METHODS[3], **arguments)
     for x in stream:
         batch = torch.stack([x, x.flip(0)]) if "populations" in more else x
-        assert (graph(batch.cuda()).cpu() - expected(batch)).abs().max() <= 1e-6
+        # Evidence goes by fineness, which is told in float32.
+        tolerance = 1e-5 if "aggregate" in more else 1e-6
+        assert (graph(batch.cuda()).cpu() - expected(batch)).abs().max() <= tolerance
     assert graph.totals.selected == expected.totals.selected
 
 
@@ -222,14 +224,16 @@ def test_bf16_with_fused_kernels_is_close_to_the_loop(kind: str) -> None:
             assert fast.theta.dtype == torch.float32
 
 
+@pytest.mark.parametrize("precision", ["fp32", "tf32"])
+@pytest.mark.parametrize("images", [4, 64])
 @pytest.mark.parametrize("name", ["cifar10_resnet_gn", "cifar10_resnet_bn"])
-def test_a_recorded_residual_network_is_close_to_plain_modules(name: str) -> None:
+def test_a_recorded_residual_network_is_close_to_plain_modules(name: str, images: int, precision: str) -> None:
     """With branches and ReLUs computed in the norm layers' kernels, which read two gradients at once."""
     model = create(f"bundled/{name}").module.cuda()
     generator = torch.Generator().manual_seed(0)
-    stream = [torch.randn(4, 3, 32, 32, generator=generator).cuda() for _ in range(6)]
+    stream = [torch.randn(images, 3, 32, 32, generator=generator).cuda() for _ in range(6)]
     for diversity in ("none", "grad"):
-        arguments = {"diversity": diversity, "lr": 1e-3, "precision": "tf32"}
+        arguments = {"diversity": diversity, "lr": 1e-3, "precision": precision}
         plain, recorded = (polytta.adapt(model, "tent", engine=engine, **arguments) for engine in ("static", "graph"))
         for x in stream:
             assert (recorded(x).exp() - plain(x).exp()).abs().max() <= 0.02, diversity

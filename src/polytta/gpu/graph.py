@@ -40,6 +40,7 @@ class GraphEngine(StaticFoldedEngine):
     """Static, fused, recorded. Everything computes what the plain modules compute."""
 
     name: ClassVar[str] = "graph"
+    fuses_images: ClassVar[bool] = True
     norm_class: ClassVar[type[FoldedNorm]] = FusedNorm
     fold_class: ClassVar[type[Fold]] = GraphFold
     examiner_class: ClassVar[type[Examiner]] = FusedExaminer

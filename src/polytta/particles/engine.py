@@ -48,6 +48,8 @@ class Engine(ABC):
     name: ClassVar[str]
     static_shapes: ClassVar[bool] = False
     """Whether every pass has the same shapes whatever was selected."""
+    fuses_images: ClassVar[bool] = False
+    """Whether it has kernels for images laid out channels-last."""
     examiner_class: ClassVar[type[Examiner]] = Examiner
     """What looks at its particles after a step."""
 
@@ -69,10 +71,10 @@ class Engine(ABC):
         self.at_once = at_once
         self.rounding = rounding(self.network, precision)
         self.convolutional = is_convolutional(self.network)
-        self.enters_channels_last = prefers_channels_last(self.network, precision)
+        self.enters_channels_last = prefers_channels_last(self.network, precision, fused=self.fuses_images)
         self._flattened: dict[int, tuple[Mapping[str, Tensor], Tensor]] = {}
         self.width = findings.num_classes + tell_features(self.network)
-        prepare(self.network, precision)
+        prepare(self.network, precision, channels_last=self.enters_channels_last)
         self.statistics: tuple[Statistics, ...] = (statistics,) if isinstance(statistics, str) else tuple(statistics)
         kinds = set(self.statistics)
         self.statistics_layers = tuple(

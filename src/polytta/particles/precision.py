@@ -4,8 +4,9 @@
     tf32: matrix products and convolutions round their factors to 10 bits of mantissa
     bf16: weights and activations of the trunk are bfloat16; norm layers compute in float32 in between
 
-The last also on a CPU, where it is quicker if the processor has instructions for it (AVX-512 BF16, AMX). In bf16 the weights are converted once: autocast would convert frozen weights again in every pass. Autocast stays on all
-the same, for models that mix types on the way.
+bf16 is there on a CPU as well, and quicker where the processor has instructions for it (AVX-512 BF16, AMX). Weights are
+converted once: autocast would convert frozen ones again in every pass. It stays on all the same, for models that mix
+types on the way.
 """
 
 import threading
@@ -25,18 +26,17 @@ FASTER_ON: dict[str, tuple[Precision, ...]] = {"cuda": ("tf32", "bf16"), "cpu": 
 """What there is beside fp32, for float32 models on a kind of device."""
 
 
-def prepare(network: nn.Module, precision: Precision) -> None:
+def prepare(network: nn.Module, precision: Precision, *, channels_last: bool) -> None:
     """Converts the frozen weights of a shared copy; the original keeps its own."""
-    if precision == "fp32":
+    if precision == "fp32" and not channels_last:
         return
     first = next(network.parameters())
     faster = FASTER_ON.get(first.device.type, ()) if first.dtype == torch.float32 else ()
-    if precision not in faster:
+    if precision not in ("fp32", *faster):
         allowed = " or ".join(repr(one) for one in ("fp32", *faster))
-        raise ConfigError(
-            f"precision: got {precision!r} for a {first.dtype} model on {first.device.type}; allowed there is {allowed}."
-        )
-    layout = torch.channels_last if prefers_channels_last(network, precision) else torch.preserve_format
+        got = f"{precision!r} for a {first.dtype} model on {first.device.type}"
+        raise ConfigError(f"precision: got {got}; allowed there is {allowed}.")
+    layout = torch.channels_last if channels_last else torch.preserve_format
     converted: dict[int, Tensor] = {}
     for module in network.modules():
         # Frozen norm layers may have no scale of their own kind, but statistics that need their digits.
@@ -58,9 +58,16 @@ def is_convolutional(network: nn.Module) -> bool:
     return sum(isinstance(module, nn.Conv2d) for module in network.modules()) > 1
 
 
-def prefers_channels_last(network: nn.Module, precision: Precision) -> bool:
-    """Whether its convolutions are quicker so; on a CPU they are not."""
-    return precision != "fp32" and next(network.parameters()).is_cuda and is_convolutional(network)
+def prefers_channels_last(network: nn.Module, precision: Precision, *, fused: bool) -> bool:
+    """Whether it is quicker so: convolutions of short numbers are, and kernels that take images in no other way.
+
+    On a CPU neither is there. Convolutions that may not round to TF32 are much slower so.
+    """
+    first = next(network.parameters())
+    if not first.is_cuda or not is_convolutional(network):
+        return False
+    rounds = first.dtype == torch.float32 and _convolutions_use_tf32()
+    return precision != "fp32" or (fused and rounds)
 
 
 def entering(x: Tensor, precision: Precision, *, channels_last: bool) -> Tensor:

@@ -105,6 +105,17 @@ def test_forward_and_backward_agree_with_torch(
         close(one, two, dtype)
 
 
+@pytest.mark.parametrize("images", [40, 256])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_no_program_holds_more_than_fits_into_shared_memory(dtype: torch.dtype, images: int) -> None:
+    """A backward program was seen to ask for four times its tile, and a multiprocessor has 227 KiB."""
+    x = torch.empty(images, 16, 32, 32, dtype=dtype).contiguous(memory_format=torch.channels_last)
+    plan = import_module("polytta.gpu.kernels.channel_norm")._Plan.of(x, images, 4, forward=False, branch=False)
+    sizes = plan.constants
+    held = sizes["MB"] * sizes["NG"] * sizes["CP"] * x.element_size()
+    assert 4 * held <= 227 * 1024
+
+
 def test_masks_may_be_expanded_and_a_sample_may_be_several_images() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(8, 6, 5, 5, generator=generator).to(DEVICE).contiguous(memory_format=torch.channels_last)

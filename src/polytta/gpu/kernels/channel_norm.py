@@ -27,8 +27,8 @@ from polytta.gpu.kernels.layout import channels_last
 
 ENOUGH = 528
 """Programs that keep a large GPU busy: four per multiprocessor."""
-WHOLE = 16384
-"""Values of a unit's channels up to which a program holds all of them."""
+WHOLE = 32768
+"""Bytes of a unit's channels up to which a program holds all of them, which asks for several times as many."""
 WIDTH = 32
 """Neighbouring channels a program reads where there is enough work, so that memory comes in whole sectors."""
 WIDER = 64
@@ -75,14 +75,14 @@ class _Plan:
         def blocks_of(groups: int) -> int:
             return int(triton.cdiv(channels, groups * together))
 
-        least = max(1, EIGHT // padded)
+        least, held = max(1, EIGHT // padded), WHOLE // x.element_size()
         groups = _power_between(least, WIDTH // padded, channels // together)
         rows = int(triton.next_power_of_2(size))
         few = units * blocks_of(groups) < ENOUGH // 4
         while groups > least and few:
             groups //= 2
-            few = units * blocks_of(groups) < ENOUGH // 4 or rows * groups * padded > WHOLE
-        if not (whole := rows * groups * padded <= WHOLE):
+            few = units * blocks_of(groups) < ENOUGH // 4 or rows * groups * padded > held
+        if not (whole := rows * groups * padded <= held):
             groups = _power_between(least, WIDER // padded, channels // together)
         programs = units * blocks_of(groups)
         split = not whole and programs < ENOUGH // 2
@@ -291,12 +291,12 @@ def _strides(weight: Tensor, bias: Tensor | None) -> tuple[int, int]:
 
 
 def _tile(*, forward: bool, whole: bool, split: bool, crowded: bool) -> tuple[int, int]:
-    """How many values a program holds at a time, and how many of them each of its threads; found by trying.
+    """How many values a program holds at a time if not its whole unit, and how many of them each thread; by trying.
 
     A residual branch and groups that are filled up take registers, and leave fewer to a thread for other values.
     """
     if whole:
-        return WHOLE, 64 if forward and not crowded else 32
+        return 0, 64 if forward and not crowded else 32
     if split:
         return 4096 if forward else 2048, 32
     return 8192 if forward else 4096, 16
