@@ -15,6 +15,7 @@ def main(frames: int = 12) -> list[int]:
     def images_of(frame: np.ndarray) -> torch.Tensor:
         return made.preprocessing([cv2.cvtColor(cv2.resize(frame, (32, 32)), cv2.COLOR_BGR2RGB)])
 
+    # The small population only looks, which is quicker than learning as well.
     adapted = polytta.adapt(made.module, size="small", input=images_of)
     photographs = load_cifar10_subset()
     said = []

@@ -19,7 +19,7 @@ def main(count: int = 128) -> tuple[float, float]:
     loader = DataLoader(
         TensorDataset(made.preprocessing(list(noisy)), torch.from_numpy(data.labels[chosen]).long()), batch_size=16
     )
-    adapted = polytta.adapt(made.module, size="small")
+    adapted = polytta.adapt(made.module)
     right, before = 0, 0
     for x, labels in loader:
         right += int((adapted(x).argmax(1) == labels).sum())

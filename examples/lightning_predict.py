@@ -12,7 +12,7 @@ class Adapting(lightning.LightningModule):
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
-        self.adapted = polytta.adapt(model, size="small")
+        self.adapted = polytta.adapt(model)
 
     def predict_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
         """Log-probabilities."""

@@ -11,7 +11,7 @@ import polytta
 
 def main(folder: str = "runs") -> None:
     """Writes curves of five steps: into a folder, and to the store that MLFLOW_TRACKING_URI names."""
-    adapted = polytta.adapt(polytta.models.create("bundled/cifar10_resnet_gn").module, size="small")
+    adapted = polytta.adapt(polytta.models.create("bundled/cifar10_resnet_gn").module)
 
     writer = SummaryWriter(f"{folder}/tensorboard")
     adapted.on_step(lambda report: [writer.add_scalar(n, v, report.step) for n, v in report.scalars().items()])

@@ -20,7 +20,7 @@ def main() -> torch.Tensor:
         num_labels=10,
     )
     model = ViTForImageClassification(config)
-    adapted = polytta.adapt(model, size="small")
+    adapted = polytta.adapt(model)
     for _ in range(3):
         batch = {"pixel_values": torch.randn(8, 3, 32, 32), "labels": torch.zeros(8)}
         log_probs = adapted(**batch)

@@ -29,6 +29,8 @@ from polytta.lab.attack.streams import ATTACKS, Material, clean
 from polytta.network.norms import is_batch_norm
 
 REFERENCE_RATE, REFERENCE_PACE = 2.5e-4, 0.1
+THREE_LENSES = ("unchanged", "farther", "much_sharper")
+"""Through which the recommended population is tried: as it is, but for the other two, in less time."""
 LOOK_EVERY = 10
 SETTLES_ON = (64, 3)
 """Clean images of a batch, and how many batches."""
@@ -51,7 +53,7 @@ class Row:
 
 def settings_of(method: str, rate: float) -> dict[str, object]:
     if method == "recommended":
-        return {"preset": "recommended", "size": "small", "pace": (0.0, rate * REFERENCE_PACE)}
+        return {"preset": "recommended", "lenses": THREE_LENSES, "pace": (0.0, rate * REFERENCE_PACE)}
     return {"method": method, "particles": 1, "lr": rate * REFERENCE_RATE}
 
 

@@ -1,12 +1,12 @@
 """Draws what populations of every size are worth against what they cost, as docs/frontier.svg, and prints the table.
 
-    polytta bench --config benchmarks/grids/default_gn_batch64.toml --datasets cifar10=DATA/cifar10_test.npz \
-        --images 256 --scenarios mild --precision fp32 --out RUN --variants source deyo naive looking small default \
-        large
-    python scripts/measure_frontier.py docs/results/frontier.csv --device cpu --quick
-    python scripts/draw_frontier.py RUN docs/results/frontier.csv docs/frontier.svg
+    polytta bench --config benchmarks/grids/parts.toml --images 1000 ... --out out/parts
+    polytta bench --config benchmarks/grids/repulsion_gn.toml --images 1000 ... --out out/repulsion
+    python scripts/measure_frontier.py out/frontier.csv [--device cpu] --quick
+    python scripts/draw_frontier.py docs/frontier.svg --runs out/parts out/repulsion --times out/frontier.csv
 
-Accuracy is the mean over the corruptions of the run, cost that of the same model at batches of 64 on the same device.
+Without --runs and --times, from the committed results. Accuracy is the mean over corruptions at batch 1, severity 5;
+what is drawn is the cost at batch 1 on a GPU.
 """
 
 import argparse
@@ -17,14 +17,14 @@ import numpy as np
 
 from polytta.lab.pages.charts import Axis, Series, scatter_svg
 
+RESULTS = Path("docs/results")
 NAMES = {
     "off": "source",
     "deyo": "DeYO, K = 1",
     "naive": "naive, K = 3",
-    "looking": "nothing learnt, K = 5",
-    "small": "small, K = 6",
+    "small": "small, K = 5",
+    "three_lenses": "three lenses, K = 6",
     "default": "default, K = 10",
-    "large": "large, K = 15",
 }
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #5c6575; } .grid { stroke: #dfe3ea; } .lead { stroke: #b9c0cc; }
@@ -32,37 +32,58 @@ text { font: 12px system-ui, sans-serif; fill: #5c6575; } .grid { stroke: #dfe3e
 </style><rect width="100%" height="100%" fill="#ffffff"/>"""
 
 
-def accuracies(table: Path) -> dict[str, float]:
+VARIANTS = {"off": "source", "deyo": "alone_0", "naive": "naive_3_0", "small": "looking"}
+"""Rows of the runs that go by another name there."""
+PLACES = (("cuda", "1"), ("cuda", "64"), ("cpu", "1"), ("cpu", "64"))
+TITLES = ("GPU, batch 1", "GPU, batch 64", "CPU, batch 1", "CPU, batch 64")
+
+
+def accuracies(tables: list[Path], model: str) -> dict[str, float]:
     """{row: percent right, mean over corruptions}."""
-    found: dict[str, list[float]] = {}
-    with table.open(encoding="utf-8", newline="") as stream:
-        for line in csv.DictReader(stream):
-            found.setdefault(line["variant"], []).append(float(line["accuracy"]))
-    return {row: sum(values) / len(values) for row, values in found.items()}
+    found: dict[str, dict[str, float]] = {}
+    for table in tables:
+        with table.open(encoding="utf-8", newline="") as stream:
+            for line in csv.DictReader(stream):
+                if line["severity"] == "5" and line["model"].endswith(model):
+                    found.setdefault(line["variant"], {})[line["corruption"]] = float(line["accuracy"])
+    return {row: sum(values.values()) / len(values) for row, values in found.items()}
+
+
+def costs(file: Path, model: str) -> dict[tuple[str, str, str], float]:
+    """{(row, device, batch): milliseconds per image}."""
+    with file.open(encoding="utf-8", newline="") as stream:
+        return {
+            (line["row"], line["device"], line["batch"]): float(line["milliseconds_per_image"])
+            for line in csv.DictReader(stream)
+            if line["model"] == model
+        }
+
+
+def table(right: dict[str, float], took: dict[tuple[str, str, str], float]) -> str:
+    """What every size is worth and costs."""
+    lines = ["| | percent right | " + " | ".join(TITLES) + " |", "|---" * 6 + "|"]
+    for row, name in NAMES.items():
+        variant = VARIANTS.get(row, row)
+        cells = [f"{took[(row, *place)]:.3g}" if (row, *place) in took else "-" for place in PLACES]
+        lines.append(f"| {name} | {right[variant]:.1f} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("run", type=Path, help="folder of polytta bench")
-    parser.add_argument("times", type=Path, help="CSV of scripts/measure_frontier.py")
     parser.add_argument("out", type=Path)
+    parser.add_argument("--runs", type=Path, nargs="+", help="folders of polytta bench")
+    parser.add_argument("--times", type=Path, default=RESULTS / "frontier.csv", help="of scripts/measure_frontier.py")
     parser.add_argument("--model", default="cifar10_resnet_gn")
     options = parser.parse_args()
-    right = accuracies(options.run / "table.csv")
-    right["off"] = right["source"]
-    costs: dict[tuple[str, str], float] = {}
-    with options.times.open(encoding="utf-8", newline="") as stream:
-        for line in csv.DictReader(stream):
-            if line["model"] == options.model:
-                costs[line["row"], line["batch"]] = float(line["milliseconds_per_image"])
-    print("| | percent right | ms per image, batch 64 | ms per image, batch 1 |\n|---|---|---|---|")
-    points = []
-    for number, (row, name) in enumerate(NAMES.items()):
-        if row not in right or (row, "64") not in costs:
-            continue
-        print(f"| {name} | {right[row]:.1f} | {costs[row, '64']:.2f} | {costs[row, '1']:.2f} |")
-        points.append(Series(name, number, np.array([costs[row, "64"]]), np.array([right[row]])))
-    x = Axis.logarithmic("milliseconds per image, batches of 64", [float(point.x[0]) for point in points])
+    tables = [run / "table.csv" for run in options.runs] if options.runs else [RESULTS / "frontier_table.csv"]
+    right, took = accuracies(tables, options.model), costs(options.times, options.model)
+    print(table(right, took))
+    points = [
+        Series(name, number, np.array([took[row, "cuda", "1"]]), np.array([right[VARIANTS.get(row, row)]]))
+        for number, (row, name) in enumerate(NAMES.items())
+    ]
+    x = Axis.logarithmic("milliseconds per image, one at a time, on one GPU", [float(point.x[0]) for point in points])
     y = Axis.over("percent right", [float(point.y[0]) for point in points])
     drawing = scatter_svg(points, x, y, "Accuracy of populations against what they cost")
     alone = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{STYLE}", 1)

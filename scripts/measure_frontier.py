@@ -25,8 +25,8 @@ ROWS: dict[str, dict[str, Any] | None] = {
     "off": None,
     "deyo": {"method": "deyo", "particles": 1},
     "naive": {"method": "deyo", "particles": 3},
-    "looking": {"preset": "recommended", "pace": 0.0},
     "small": {"size": "small"},
+    "three_lenses": {"preset": "recommended", "lenses": ("unchanged", "farther", "much_sharper")},
     "default": {},
     "large": {"size": "large"},
 }

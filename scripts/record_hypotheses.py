@@ -90,6 +90,7 @@ def record(
     paces: list[float],
     methods: list[str],
     lenses: list[str] | None,
+    precision: str,
 ) -> tuple[Tensor, polytta.Adapted]:
     """(streams, hypotheses, images, classes) log-probabilities before each step."""
     streams = order.shape[0]
@@ -103,7 +104,7 @@ def record(
         statistics=("source", "blend") if mixed else "auto",
         aggregate=Evidence(restart=False, sleep=False),
         populations=streams,
-        precision="bf16" if images.is_cuda else "fp32",
+        precision=precision,
         particles_at_once=None if images.is_cuda else 8,
     )
     found = []
@@ -129,6 +130,7 @@ def main() -> None:
     parser.add_argument("--severities", type=int, nargs="+", default=[3, 5])
     parser.add_argument("--lenses", nargs="+")
     parser.add_argument("--faded", action="store_true")
+    parser.add_argument("--precision", help="bf16 on a CUDA device, else fp32")
     options = parser.parse_args()
     domains = [(None, 0), *((name, severity) for severity in options.severities for name in EXTRA_CORRUPTIONS)]
     domains += [(name, 5) for name in FADED] if options.faded else []
@@ -149,7 +151,14 @@ def main() -> None:
             order = torch.as_tensor(orders(scenario, labels, len(domains), options.seed)).to(device)
             order = order[:, : order.shape[1] - order.shape[1] % batch]
             log_probs, adapted = record(
-                source.module.to(device), images, order, batch, options.paces, options.methods, options.lenses
+                source.module.to(device),
+                images,
+                order,
+                batch,
+                options.paces,
+                options.methods,
+                options.lenses,
+                options.precision or ("bf16" if device == "cuda" else "fp32"),
             )
             domain_of, items = order[..., 0].cpu().numpy(), order[..., 1].cpu().numpy()
             np.savez_compressed(

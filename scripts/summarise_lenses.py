@@ -1,4 +1,4 @@
-"""The table of docs/findings.md that holds today's lenses against those of before, from the committed results.
+"""The table of docs/search.md that holds today's lenses against those of before, from the committed results.
 
     python scripts/summarise_lenses.py [docs/results/lenses_table.csv]
 

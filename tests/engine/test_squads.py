@@ -106,7 +106,8 @@ def test_whom_others_interact_with_takes_part_at_a_rate_of_zero(diversity: str) 
 @pytest.mark.parametrize("engine", ["folded", "static", "loop"])
 @pytest.mark.parametrize("kind", ["group", "batch"])
 def test_two_populations_are_two_runs(kind: str, engine: str) -> None:
-    options = {"preset": "recommended", "method": ["tent", METHOD], "engine": engine, "size": "small"}
+    options = {"preset": "recommended", "method": ["tent", METHOD], "engine": engine}
+    options["lenses"] = ["unchanged", "farther", "much_sharper"]
     streams = [small_stream(6, 6, seed=seed) for seed in (0, 1)]
     both = polytta.adapt(small_model(kind), exclude=None, populations=2, seed=[3, 4], **options)
     answers, told, theta = run(both, [torch.stack(pair) for pair in zip(*streams, strict=True)])

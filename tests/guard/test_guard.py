@@ -46,7 +46,7 @@ def drift(adapted: polytta.Adapted) -> Tensor:
     [
         {"method": "tent", "particles": 1},
         {"method": "deyo", "particles": 2},
-        pytest.param({"size": "small"}, marks=pytest.mark.long),
+        pytest.param({"preset": "recommended", "lenses": ["unchanged", "farther"]}, marks=pytest.mark.long),
     ],
 )
 def test_healthy_streams_are_answered_as_without_a_guard(

@@ -16,6 +16,8 @@ def script(name: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
+        # Some stand on others.
+        patch.syspath_prepend(str(SCRIPTS))
         # Dataclasses look their module up.
         patch.setitem(sys.modules, name, module)
         spec.loader.exec_module(module)

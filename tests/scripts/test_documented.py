@@ -18,38 +18,55 @@ def default() -> ModuleType:
 
 
 def test_findings_and_readme_carry_the_tables_of_the_default(default: ModuleType) -> None:
-    panels, today = default.read(RESULTS), default.read(RESULTS / "today")
-    assert (len(panels), len(today)) == (18, 17)
-    assert default.headline(today) in (ROOT / "README.md").read_text()
-    assert default.safety(today) in FINDINGS
+    panels = default.read(RESULTS)
+    assert len(panels) == 18
+    assert default.headline(panels) in (ROOT / "README.md").read_text()
+    assert default.headline(panels) in FINDINGS
     assert default.goals(panels) in FINDINGS
     assert default.safety(panels) in FINDINGS
     for model in ("ResNet-GN", "ViT", "ResNet-BN", "DeiT-Tiny"):
         assert default.percents(panels, model) in FINDINGS
 
 
-def test_findings_carry_the_table_of_the_lenses() -> None:
+def test_the_page_on_the_search_carries_the_table_of_the_lenses() -> None:
     lenses = script("summarise_lenses")
     table = lenses.table(lenses.read(RESULTS / "lenses_table.csv"))
     assert table.count("\n") == 6
-    assert table in FINDINGS
+    assert table in (ROOT / "docs" / "search.md").read_text()
 
 
-def test_the_page_on_clip_carries_what_the_default_of_today_is_worth() -> None:
-    def means(file: Path) -> dict[str, float]:
-        with file.open(encoding="utf-8", newline="") as stream:
-            rows = [row for row in csv.DictReader(stream) if row["images"] == "256"]
-        found = {name: [float(row["accuracy"]) for row in rows if row["variant"] == name]
-                 for name in {row["variant"] for row in rows}}  # fmt: skip
+def test_findings_carry_what_each_part_and_repulsion_are_worth() -> None:
+    parts = script("summarise_parts")
+    pairs = parts.read(RESULTS / "paired.csv")
+    assert parts.parts(pairs) in FINDINGS
+    assert parts.repulsion(pairs) in FINDINGS
+
+
+def test_findings_carry_the_frontier() -> None:
+    frontier = script("draw_frontier")
+    right = frontier.accuracies([RESULTS / "frontier_table.csv"], "cifar10_resnet_gn")
+    assert frontier.table(right, frontier.costs(RESULTS / "frontier.csv", "cifar10_resnet_gn")) in FINDINGS
+
+
+def test_the_page_on_clip_carries_what_diversified_watt_is_worth() -> None:
+    def means(name: str) -> dict[str, float]:
+        found: dict[str, list[float]] = {}
+        with (RESULTS / name).open(encoding="utf-8", newline="") as stream:
+            for row in csv.DictReader(stream):
+                if row["images"] == "256":
+                    found.setdefault(row["variant"], []).append(float(row["accuracy"]))
         assert {len(values) for values in found.values()} == {15}
         return {name: sum(values) / 15 for name, values in found.items()}
 
-    today, others = means(RESULTS / "today" / "clip_table.csv"), means(RESULTS / "clip_table.csv")
+    earlier, today = means("clip_diversified_table.csv"), means("clip_table.csv")
+    assert earlier["source"] == today["source"], "the same streams"
     page = (ROOT / "docs" / "clip.md").read_text()
-    for name, label in (("looking", "default, never learning"), ("default", "**default**")):
-        assert f"| {label} | {today[name]:.1f} | {today[name] - today['source']:+.1f} |" in page
-    best = max(value for name, value in others.items() if name.startswith("watt_s_aug"))
-    assert f"That is {today['default'] - best:.1f} points over the best of the others" in page
+    for name, value in earlier.items():
+        if name.startswith("watt_s_aug"):
+            assert f"| {value:.1f} | {value - earlier['source']:+.1f} ±" in page
+    best = max(earlier.values())
+    assert f"The default has {today['default']:.1f} on these images" in page
+    assert f"{today['default'] - best:.1f} points over the best of them" in page
 
 
 def test_an_oracle_rate_is_the_best_and_a_collapsed_rival_is_no_yardstick(default: ModuleType) -> None:

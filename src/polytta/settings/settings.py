@@ -57,7 +57,8 @@ class Settings:
     "official" the same with the thresholds of each method's own public code. None means "recommended" when nothing is
     said of method or population, else "paper"."""
     size: str | None = None
-    """Of the recommended population: "small", "medium" or "large" (``polytta.settings.presets``)."""
+    """Of the recommended population: "small" only looks, "medium" (the default) learns as well, "large" in two ways
+    (``polytta.settings.presets``)."""
     aggregate: str | Table | Aggregate | None = None
     """One answer from K: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how
     sure and how balanced their answers have been; or one of ``polytta.aggregate``. None means "probs"."""
