@@ -203,10 +203,36 @@ def headline(panels: dict[tuple[str, str, str], Panel], severity: str = "5") -> 
     return table("percent right", titles, lines)
 
 
+def unfinished(panels: dict[tuple[str, str, str], Panel]) -> str:
+    """Rows of runs that did not reach every corruption, beside the source model and looking on those they reached."""
+    lines = []
+    for (model, scenario, severity), panel in panels.items():
+        for name, label in (("looking", "nothing learnt"), ("default", "**default**")):
+            if name in panel:
+                reached = panel[name].accuracy
+                source, looking = (
+                    Row({one: panel[row].accuracy[one] for one in reached}) for row in ("source", "looking")
+                )
+                least, where = worst(panel[name], source)
+                cells = [
+                    str(len(reached)),
+                    f"{source.mean:.1f}",
+                    f"{looking.mean:.1f}",
+                    f"{panel[name].mean:.1f}",
+                    f"{least:+.1f} ({where.replace('_', ' ')})",
+                ]
+                lines.append((f"{model}, {scenario}, severity {severity}, {label}", cells))
+    titles = ["corruptions", "source on them", "nothing learnt on them", "percent right", "worst over source"]
+    return table("", titles, lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, nargs="?", default=Path("docs/results"))
     panels = read(parser.parse_args().folder)
+    if any(len(row.accuracy) < len(panel["source"].accuracy) for panel in panels.values() for row in panel.values()):
+        print(unfinished(panels))
+        return
     models = [model for model in MODELS.values() if any(place[0] == model for place in panels)]
     print(headline(panels), goals(panels), *(percents(panels, model) for model in models), safety(panels), sep="\n\n")
 

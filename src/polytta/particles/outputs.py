@@ -35,13 +35,17 @@ def notice_probabilities(output: Tensor) -> None:
         )
 
 
+LARGEST = 1e30
+"""Of a logit: beyond it differences between classes and sums over particles overflow, as it has nearly done itself."""
+
+
 def finite_rows(logits: Tensor) -> Tensor:
-    """Logits in float32 or better; rows with a non-finite one become zeros, that is a uniform prediction.
+    """Logits in float32 or better; rows with one that is not finite, or nearly so, become zeros: a uniform prediction.
 
     What overflowed inside the network may still spoil the gradient; then ``guard.updates`` keeps the particle in place.
     """
     exact = logits if logits.dtype == torch.float64 else logits.float()
-    return torch.where(exact.isfinite().all(dim=-1, keepdim=True), exact, torch.zeros_like(exact))
+    return torch.where((exact.abs() <= LARGEST).all(dim=-1, keepdim=True), exact, torch.zeros_like(exact))
 
 
 @contextmanager
