@@ -42,6 +42,11 @@ def test_findings_carry_what_each_part_and_repulsion_are_worth() -> None:
     assert parts.repulsion(pairs) in FINDINGS
 
 
+def test_findings_carry_severity_3_and_what_was_not_finished(default: ModuleType) -> None:
+    assert default.headline(default.read(RESULTS / "severity3"), "3") in FINDINGS
+    assert default.unfinished(default.read(RESULTS / "lite0")) in FINDINGS
+
+
 def test_findings_carry_the_frontier() -> None:
     frontier = script("draw_frontier")
     right = frontier.accuracies([RESULTS / "frontier_table.csv"], "cifar10_resnet_gn")
