@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from pathlib import Path
+from statistics import stdev
 
 MODELS = {
     "bundled/cifar10_resnet_gn": "ResNet-GN",
@@ -72,13 +73,13 @@ Panel = dict[str, Row]
 """The rows of one model, scenario and severity."""
 
 
-def read(folder: Path) -> dict[tuple[str, str, str], Panel]:
-    """{(model, scenario, severity): rows by name}."""
+def read(folder: Path, seed: str | None = None) -> dict[tuple[str, str, str], Panel]:
+    """{(model, scenario, severity): rows by name}, of one seed or of all."""
     panels: dict[tuple[str, str, str], Panel] = {}
     with (folder / "table.csv").open(encoding="utf-8", newline="") as stream:
         for line in csv.DictReader(stream):
             model = line["model"].partition("=")[0]
-            if model not in MODELS or line["scenario"] not in SCENARIOS:
+            if model not in MODELS or line["scenario"] not in SCENARIOS or seed not in (None, line["seed"]):
                 continue
             place = (MODELS[model], SCENARIOS[line["scenario"]], line["severity"])
             row = panels.setdefault(place, {}).setdefault(line["variant"], Row())
@@ -224,6 +225,16 @@ def unfinished(panels: dict[tuple[str, str, str], Panel]) -> str:
                 lines.append((f"{model}, {scenario}, severity {severity}, {label}", cells))
     titles = ["corruptions", "source on them", "nothing learnt on them", "percent right", "worst over source"]
     return table("", titles, lines)
+
+
+def over_seeds(folder: Path, seeds: Sequence[str] = ("0", "1", "2")) -> str:
+    """Points of the default over the source model, seed by seed."""
+    each = [read(folder, seed) for seed in seeds]
+    lines = []
+    for place in each[0]:
+        gains = [panels[place]["default"].mean - panels[place]["source"].mean for panels in each]
+        lines.append((f"{place[0]}, {place[1]}", [*(f"{gain:+.1f}" for gain in gains), f"{stdev(gains):.1f}"]))
+    return table("points over source", [*(f"seed {seed}" for seed in seeds), "standard deviation"], lines)
 
 
 def main() -> None:

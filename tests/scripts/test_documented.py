@@ -45,6 +45,7 @@ def test_findings_carry_what_each_part_and_repulsion_are_worth() -> None:
 def test_findings_carry_severity_3_and_what_was_not_finished(default: ModuleType) -> None:
     assert default.headline(default.read(RESULTS / "severity3"), "3") in FINDINGS
     assert default.unfinished(default.read(RESULTS / "lite0")) in FINDINGS
+    assert default.over_seeds(RESULTS / "seeds") in FINDINGS
 
 
 def test_findings_carry_the_frontier() -> None:
