@@ -27,6 +27,7 @@ from polytta.lab.bench.record import Record
 
 BEGIN, END = "<!-- made by scripts/summarise_clip.py: begin -->", "<!-- made by scripts/summarise_clip.py: end -->"
 ZERO_SHOT = "source"
+FIRST_BATCHES = 8
 NAMES = {
     "source": "zero-shot",
     "tent": "Tent, ten steps on every batch",
@@ -154,13 +155,13 @@ def paired(run: Run, row: str, over: str) -> str:
     return f"{points:+.1f} ± {half:.1f} points ({corruptions} corruption(s), {places[0][2]:,} images of each)"
 
 
-def by_batch(run: Run, row: str, batch: int, most: int = 8) -> str:
+def by_batch(run: Run, row: str, batch: int) -> str:
     """Points over zero-shot, batch after batch, for the first few."""
     places = places_of(run, row, ZERO_SHOT)
     right = [run[(row, *place)].correct.astype(np.float64) for place in places]
     beside = [run[(ZERO_SHOT, *place)].correct.astype(np.float64) for place in places]
     gained = 100 * (np.stack(right) - np.stack(beside)).mean(axis=0)
-    starts = range(0, min(len(gained), most * batch), batch)
+    starts = range(0, min(len(gained), FIRST_BATCHES * batch), batch)
     return ", ".join(f"{gained[start : start + batch].mean():+.1f}" for start in starts)
 
 

@@ -28,6 +28,7 @@ SCENARIOS = {
     "mild": "mild",
     "continual": "continual",
 }
+SEEDS = ("0", "1", "2")
 RIVALS = {"tent": "Tent", "eata": "EATA", "sar": "SAR", "deyo": "DeYO", "roid": "ROID"}
 GOALS = {
     ("ResNet-GN", "batch 1"): 10, ("ResNet-GN", "mixed"): 6, ("ResNet-GN", "label shift"): 7,
@@ -227,14 +228,14 @@ def unfinished(panels: dict[tuple[str, str, str], Panel]) -> str:
     return table("", titles, lines)
 
 
-def over_seeds(folder: Path, seeds: Sequence[str] = ("0", "1", "2")) -> str:
+def over_seeds(folder: Path) -> str:
     """Points of the default over the source model, seed by seed."""
-    each = [read(folder, seed) for seed in seeds]
+    each = [read(folder, seed) for seed in SEEDS]
     lines = []
     for place in each[0]:
         gains = [panels[place]["default"].mean - panels[place]["source"].mean for panels in each]
         lines.append((f"{place[0]}, {place[1]}", [*(f"{gain:+.1f}" for gain in gains), f"{stdev(gains):.1f}"]))
-    return table("points over source", [*(f"seed {seed}" for seed in seeds), "standard deviation"], lines)
+    return table("points over source", [*(f"seed {seed}" for seed in SEEDS), "standard deviation"], lines)
 
 
 def main() -> None:

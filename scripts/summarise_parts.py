@@ -114,14 +114,13 @@ def repulsion(pairs: Pairs) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--pair", type=Path, nargs="+", help="folders of polytta bench")
-    parser.add_argument("--file", type=Path, default=PAIRED)
     options = parser.parse_args()
     if options.pair:
-        with options.file.open("w", encoding="utf-8", newline="") as stream:
+        with PAIRED.open("w", encoding="utf-8", newline="") as stream:
             lines = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
             lines.writeheader()
             lines.writerows(pair(options.pair))
-    pairs = read(options.file)
+    pairs = read(PAIRED)
     print(parts(pairs), repulsion(pairs), sep="\n\n")
 
 
