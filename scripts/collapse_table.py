@@ -29,8 +29,6 @@ from polytta.lab.attack.streams import ATTACKS, Material, clean
 from polytta.network.norms import is_batch_norm
 
 REFERENCE_RATE, REFERENCE_PACE = 2.5e-4, 0.1
-THREE_LENSES = ("unchanged", "farther", "much_sharper")
-"""Through which the recommended population is tried: as it is, but for the other two, in less time."""
 LOOK_EVERY = 10
 SETTLES_ON = (64, 3)
 """Clean images of a batch, and how many batches."""
@@ -53,7 +51,7 @@ class Row:
 
 def settings_of(method: str, rate: float) -> dict[str, object]:
     if method == "recommended":
-        return {"preset": "recommended", "lenses": THREE_LENSES, "pace": (0.0, rate * REFERENCE_PACE)}
+        return {"preset": "recommended", "pace": (0.0, rate * REFERENCE_PACE)}
     return {"method": method, "particles": 1, "lr": rate * REFERENCE_RATE}
 
 
