@@ -48,6 +48,20 @@ def test_loud_images_do_not_count_and_quiet_ones_do() -> None:
     assert torch.equal(quiet(mean, var, few), few), "too few to have a middle"
 
 
+@pytest.mark.parametrize("on_host", [True, False])
+def test_many_loud_images_do_not_hide_some_of_them(on_host: bool) -> None:
+    (x,) = small_stream(1, 20)
+    x[12:16] *= 8
+    x[16:] *= 3
+    mean, var = (one.unsqueeze(0) for one in moments(x))
+    shouting = torch.arange(20) >= 12
+    at_first = quiet(mean, var, None)[0]
+    assert bool((at_first & shouting).any()), "the test needs some that pass"
+    found = Company(None, 0, on_host=on_host).counted("layer", lambda: (mean, var, None))
+    assert found is not None
+    assert torch.equal(found[0], ~shouting)
+
+
 def test_flat_and_equal_images_are_no_reason_for_anything() -> None:
     for x in (torch.zeros(16, 3, 8, 8), torch.ones(16, 3)):
         mean, var = (one.unsqueeze(0) for one in moments(x))

@@ -10,7 +10,8 @@ Whoever has some images in a batch has a say in its statistics, and so in the an
 since medians do not care about few loud images. ``statistics="median"`` takes medians for the statistics themselves, in
 every layer (``polytta.network.medians``); here statistics stay those of the batch, computed as ever, where nobody is
 loud. Whoever is, is seen once, at the third BatchNorm layer: the first two see contrast and colour, in which honest
-images differ as much. What is set aside is answered like the rest.
+images differ as much. Many loud images pull the middle of the batch towards themselves, so that some of them pass: where
+anybody is loud, a second look is taken among those left. What is set aside is answered like the rest.
 """
 
 import threading
@@ -91,8 +92,9 @@ class Company:
         found = quiet(mean, var, among)
         if self._on_host:
             self.sets_aside = not (bool(found.all()) if among is None else torch.equal(found, among))
-            return found if self.sets_aside else self._counted
-        return found
+            if not self.sets_aside:
+                return self._counted
+        return quiet(mean, var, found)
 
 
 class CurrentCompany:
