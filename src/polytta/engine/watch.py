@@ -99,9 +99,8 @@ class Watch:
         due = steps < _EAGER_STEPS or any(self.sides) or steps % self._pause(images, x) == 0
         if not due:
             return self.sides
-        apart = x.shape[1] // images
         with model_errors_as_input_errors(x[0]):
-            found = torch.stack([self._one_sided(batch[::apart][:images]) for batch in x]).tolist()
+            found = [self._one_sided(batch) for batch in x]
         return tuple(_LOOKS_KEPT if now else max(0, left - 1) for now, left in zip(found, self.sides, strict=True))
 
     def marked(self, state: PopulationState, sides: Sequence[int]) -> PopulationState:
