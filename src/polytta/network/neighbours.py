@@ -10,7 +10,7 @@ Whoever has some images in a batch has a say in its statistics, and so in the an
 since medians do not care about few loud images. ``statistics="median"`` takes medians for the statistics themselves, in
 every layer (``polytta.network.medians``); here statistics stay those of the batch, computed as ever, where nobody is
 loud. Whoever is, is seen once, at the third BatchNorm layer: the first two see contrast and colour, in which honest
-images differ as much. Many loud images pull the middle of the batch towards themselves, so that some of them pass: where
+images differ as much. Many loud images pull the middle of the batch towards themselves, so that some pass: where
 anybody is loud, a second look is taken among those left. What is set aside is answered like the rest.
 """
 
