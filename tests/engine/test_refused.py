@@ -31,3 +31,18 @@ def test_stored_statistics_in_half_precision(dtype: torch.dtype) -> None:
 def test_an_engine_for_another_device_is_refused_before_the_first_batch() -> None:
     with pytest.raises(ConfigError, match=r"engine: got 'graph'"):
         polytta.adapt(small_model("group"), engine="graph", exclude=None)
+
+
+def test_broken_images_of_the_first_batch_are_images_of_it_all_the_same() -> None:
+    """The rate goes by how large batches are, not by how much of the first could be used."""
+    whole, broken = (polytta.adapt(small_model("group"), "tent", particles=1, exclude=None) for _ in range(2))
+    x = small_stream(1, 64)[0]
+    whole(x)
+    x[:62] = torch.nan
+    broken(x)
+    assert torch.equal(broken.learning_rates, whole.learning_rates)
+
+
+def test_a_rate_that_overflows_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"lr: got 1e\+39; allowed are numbers from 0 to 1e\+30"):
+        polytta.adapt(small_model("group").float(), "tent", lr=1e39, exclude=None)

@@ -109,3 +109,19 @@ def test_a_turn_is_copied_and_pickled_as_a_fresh_one() -> None:
             assert taken == [True]
         with turn:
             pass
+
+
+def test_particles_in_a_loop_do_not_meet_in_the_network_they_share() -> None:
+    adapted = polytta.adapt(
+        small_model("group"), "tent", particles=3, lr=[0.0, 0.3, 0.6], engine="loop", exclude=None, guard="off"
+    )
+    stream = small_stream(4, 6)
+    for x in stream:
+        adapted(x)
+    expected = adapted.predict(stream[0])
+
+    def predicts(_: int) -> None:
+        for _ in range(40):
+            assert torch.equal(adapted.predict(stream[0]), expected)
+
+    in_threads(4, predicts)

@@ -188,6 +188,10 @@ def altered(how: str) -> nn.Module:
         norm.register_forward_hook(lambda _, __, out: 1.1 * out)
     elif how == "pre-hook":
         norm.register_forward_pre_hook(lambda _, given: (given[0].abs(),))
+    elif how == "hook for large batches":
+        norm.register_forward_hook(lambda _, __, out: 2 * out if len(out) > 3 else out)
+    elif how == "pre-hook for large values":
+        norm.register_forward_pre_hook(lambda _, given: (given[0].clamp(-1e6, 1e6),))
     elif how == "forward":
         own = norm.forward
         norm.forward = lambda x: own(x).abs()
@@ -197,7 +201,10 @@ def altered(how: str) -> nn.Module:
 
 
 @pytest.mark.parametrize("engine", ["folded", "static"])
-@pytest.mark.parametrize("how", ["hook", "pre-hook", "forward", "backward hook"])
+@pytest.mark.parametrize(
+    "how",
+    ["hook", "pre-hook", "forward", "backward hook", "hook for large batches", "pre-hook for large values"],
+)
 def test_an_altered_layer_is_refused_where_it_would_be_replaced(how: str, engine: str) -> None:
     x = small_stream(1, 4)[0]
     with pytest.raises(ModelError, match=r"norm layer 'blocks.0.norm' .* computes something unknown"):
@@ -219,3 +226,11 @@ def test_the_loop_leaves_layers_as_they_are(how: str) -> None:
     assert torch.allclose(adapted(x), model(x).log_softmax(dim=-1))
     adapted(x)
     assert min(adapted.totals.stepped) > 0
+
+
+@pytest.mark.parametrize("engine", ["folded", "static"])
+def test_a_batch_norm_whose_scale_is_made_of_something_else_is_refused(engine: str) -> None:
+    model, x = small_model("batch"), small_stream(1, 4)[0]
+    nn.utils.parametrizations.weight_norm(model.blocks[0].norm, "weight")
+    with pytest.raises(ModelError, match=r"norm layer 'blocks.0.norm' .* computes something unknown"):
+        polytta.adapt(model, "tent", engine=engine)(x)

@@ -38,9 +38,23 @@ class Unused(nn.Module):
         return self.head(x)
 
 
+class Borrowing(nn.Module):
+    """Uses the scale of its norm layer once more, or only asks what type it is."""
+
+    def __init__(self, *, uses: bool) -> None:
+        super().__init__()
+        self.norm, self.head, self.uses = nn.LayerNorm(6), nn.Linear(6, 3), uses
+        self.scale = self.norm.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.norm(x.to(self.norm.weight.dtype))
+        return self.head(found * self.scale if self.uses else found)
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
+        (Borrowing(uses=True), "'norm', whose parameters forward uses outside of it as well"),
         (Mixing(), "mix or change order before norm layer 'norm'"),
         (Prompted(), "'norm' applied to a tensor without one batch dimension"),
         (Unused(), "'norm', which forward never calls"),
@@ -74,3 +88,19 @@ def test_outputs_that_are_not_logits_are_refused(output: object, message: str) -
 
     with pytest.raises(ModelError, match=message):
         polytta.adapt(Odd(), "tent", exclude=None)(torch.randn(4, 6))
+
+
+def test_the_loop_puts_parameters_wherever_they_are_used() -> None:
+    x = torch.randn(4, 6)
+    for uses, engine in ((True, "loop"), (False, "folded")):
+        model = Borrowing(uses=uses)
+        adapted = polytta.adapt(model, "tent", particles=1, lr=0.1, engine=engine, exclude=None)
+        assert torch.allclose(adapted(x), model(x).log_softmax(dim=-1), atol=1e-6)
+        assert not any(parameter.requires_grad for parameter in adapted.source_network.parameters())
+        moved = {
+            f"norm.{name}": value for name, value in zip(("weight", "bias"), adapted.theta[0].split(6), strict=True)
+        }
+        if uses:
+            moved["scale"] = moved["norm.weight"]
+        expected = torch.func.functional_call(model, moved, (x,)).log_softmax(dim=-1)
+        assert torch.allclose(adapted.predict(x), expected, atol=1e-6)

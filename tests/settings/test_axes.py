@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "pace of one": ({"pace": 0.1, "optimizer": ["sgd", "adamw"], "particles": 2}, "'sgd', or lr="),
     "pace beside lr": ({"pace": 0.1, "lr": 0.1}, "one of the two"),
     "pace beside an own lr": ({"pace": 0.1, "optimizer": SGD(lr=0.1)}, "one of the two"),
-    "pace below": ({"pace": -0.1}, "finite numbers >= 0"),
+    "pace below": ({"pace": -0.1}, "numbers from 0 to 1e+30"),
     "pace in words": ({"pace": "slow"}, "a number, one per particle, or None"),
     "pace each": ({"pace": [0.1, 0.2], "particles": 3}, "one, or one each"),
     "lr": ({"lr": []}, "one, or one each"),

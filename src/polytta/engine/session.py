@@ -144,7 +144,7 @@ class Session:
             grouped = self._by_population(images)
             sides = self.watch.looked(grouped, self.steps)
             step = self._ready(images, sides)
-            begun, origin = self.begun(self.state, step.engine.findings, grouped.shape[1])
+            begun, origin = self.begun(self.state, step.engine.findings, len(admitted) // self.populations)
             told = self.watch.source_answers(step, begun, grouped, self.steps)
             result = self.watch.compared(step(begun, grouped), told)
             # Only now: a batch that was refused decides nothing.
@@ -231,7 +231,7 @@ class Session:
                 return batch, None
             grouped = self._by_population(images)
             step = self._ready(images, self.watch.looked(grouped, self.steps))
-            begun, _ = self.begun(state, step.engine.findings, grouped.shape[1])
+            begun, _ = self.begun(state, step.engine.findings, len(batch.x) // self.populations)
             return batch, step(begun, grouped)
 
     @torch.no_grad()

@@ -200,8 +200,8 @@ class Examiner:
         return compared(self.policy, memory, logits, logits[self.twins], self._compared)
 
     def _broken(self, logits: Tensor) -> Tensor:
-        """(R,) images without a finite answer."""
-        return (logits == 0).all(dim=-1).sum(dim=1)
+        """(R,) images without a finite answer, for which there are minus zeros."""
+        return ((logits == 0) & logits.signbit()).all(dim=-1).sum(dim=1)
 
     def _answers_beyond(self, memory: Memory, broken: Tensor) -> tuple[Tensor, Tensor]:
         """(R,) whose answers are past what is allowed, and past half of it."""

@@ -8,7 +8,7 @@ none does, the layer is refused by name, because a wrong guess would be a silent
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,6 +22,7 @@ from polytta.errors import ModelError
 
 Kind = Literal["batch", "group", "layer", "rms"]
 
+_AFFINE = ("weight", "bias")
 _TORCH_CLASSES: tuple[type[nn.Module], ...] = (
     nn.BatchNorm1d,
     nn.BatchNorm2d,
@@ -125,7 +126,7 @@ def recognise(name: str, module: nn.Module, x: Tensor, *, to_replace: bool = Tru
         return candidates[0]
     # A hook may already have changed the input seen here, and would find nothing to change in it any more.
     inputs = [x, _noise_like(x), 100 * _noise_like(x)] if _altered(module) else [x]
-    for recipe in candidates:
+    for recipe in candidates if not _does_what_samples_hide(module, x) else ():
         if all(_reproduces(recipe, module, one) for one in inputs):
             return recipe
     raise ModelError(
@@ -136,13 +137,48 @@ def recognise(name: str, module: nn.Module, x: Tensor, *, to_replace: bool = Tru
 
 
 def _noise_like(x: Tensor) -> Tensor:
-    return torch.randn(x.shape, generator=torch.Generator().manual_seed(1)).to(x)
+    return torch.randn(x.shape, generator=torch.Generator().manual_seed(1), device="cpu").to(x)
 
 
 def _altered(module: nn.Module) -> bool:
     """Whether somebody has put a hook on a layer, or another function in the place of its own."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return "forward" in vars(module) or any(getattr(module, name, None) for name in hooks)
+
+
+def _does_what_samples_hide(module: nn.Module, x: Tensor) -> bool:
+    """Whether hooks change gradients or answer for the layer, or its scale and shift are made of something else."""
+    if getattr(module, "_backward_hooks", None) or getattr(module, "_backward_pre_hooks", None):
+        return True
+    made = any(module._parameters.get(kind) is None and getattr(module, kind, None) is not None for kind in _AFFINE)
+    return made or (_altered(module) and _answered_by_hooks(module, x))
+
+
+@torch.no_grad()
+def _answered_by_hooks(module: nn.Module, x: Tensor) -> bool:
+    """Whether a hook puts anything, were it the same, in the place of what goes in or comes out."""
+    answers: list[bool] = []
+
+    def noted(hook: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **named: object) -> object:
+            told = hook(*args, **named)
+            answers.append(told is not None)
+            return told
+
+        return call
+
+    hooks = (module._forward_pre_hooks, module._forward_hooks)
+    before = [dict(one) for one in hooks]
+    try:
+        for one in hooks:
+            one.update({key: noted(hook) for key, hook in one.items()})
+        module(x)
+    except (RuntimeError, ValueError, IndexError):
+        return True
+    finally:
+        for one, known in zip(hooks, before, strict=True):
+            one.update(known)
+    return any(answers)
 
 
 def _candidates(module: nn.Module, x: Tensor) -> Iterator[NormRecipe]:
@@ -181,17 +217,15 @@ def _reproduces(recipe: NormRecipe, module: nn.Module, x: Tensor) -> bool:
     """Compares on perturbed weights, so that an affine of ones and zeros cannot hide a misplaced one."""
     generator = torch.Generator().manual_seed(0)
     affine: dict[str, Tensor] = {}
-    for kind in ("weight", "bias"):
+    for kind in _AFFINE:
         value = module._parameters.get(kind)
         if value is not None:
-            noise = torch.randn(value.shape, generator=generator)
+            noise = torch.randn(value.shape, generator=generator, device="cpu")
             affine[kind] = (value.float().cpu() + 0.5 * noise).to(value)
     if not affine:
         affine_weight: Tensor = torch.ones(recipe.shape, dtype=x.dtype, device=x.device)
     else:
         affine_weight = affine["weight"]
-    if getattr(module, "_backward_hooks", None) or getattr(module, "_backward_pre_hooks", None):
-        return False  # what they do to gradients, no output tells
     try:
         expected = torch.func.functional_call(module, affine, (x,))
         got = recipe.reference(module, x, affine_weight, affine.get("bias"))

@@ -1,5 +1,6 @@
 """One particle at a time through the untouched layers: the simplest correct engine, and the oracle of the others."""
 
+import threading
 from typing import Any, ClassVar
 
 import torch
@@ -26,6 +27,8 @@ class LoopEngine(Engine):
 
     def _set_up(self) -> None:
         self._networks: dict[Statistics, nn.Module] = {}
+        # Parameters are swapped in trees that all threads share.
+        self._turn = threading.Lock()
         self._current, self._of_counted = CurrentCompany(), share_structure(self.network)
         use_statistics(self._of_counted, "batch", self._current, counted_only=True)
         for kind in dict.fromkeys(self.statistics):
@@ -59,5 +62,5 @@ class LoopEngine(Engine):
         return self._checked_output(out, given.shape[0])[: x.shape[0]]
 
     def _called(self, network: nn.Module, vector: Tensor, x: Tensor, company: Company | None) -> Any:
-        with self._current.during(company):
+        with self._turn, self._current.during(company):
             return torch.func.functional_call(network, self.layout.named(vector), (self._enter(x),))

@@ -39,13 +39,17 @@ LARGEST = 1e30
 """Of a logit: beyond it differences between classes and sums over particles overflow, as it has nearly done itself."""
 
 
+NO_ANSWER = -0.0
+"""All logits of a row without an answer: a uniform prediction, and minus zeros, which healthy networks do not give."""
+
+
 def finite_rows(logits: Tensor) -> Tensor:
-    """Logits in float32 or better; rows with one that is not finite, or nearly so, become zeros: a uniform prediction.
+    """Logits in float32 or better; rows with one that is not finite, or nearly so, become ``NO_ANSWER``.
 
     What overflowed inside the network may still spoil the gradient; then ``guard.updates`` keeps the particle in place.
     """
     exact = logits if logits.dtype == torch.float64 else logits.float()
-    return torch.where((exact.abs() <= LARGEST).all(dim=-1, keepdim=True), exact, torch.zeros_like(exact))
+    return torch.where((exact.abs() <= LARGEST).all(dim=-1, keepdim=True), exact, torch.full_like(exact, NO_ANSWER))
 
 
 @contextmanager

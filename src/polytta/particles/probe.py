@@ -6,7 +6,7 @@ batch dimension is the one that grew, and the rows of the shared images must be 
 mixes or permutes samples, and is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -92,12 +92,14 @@ def probe(
             )
         if usable:
             sites[name] = usable[0]
+    if to_replace:
+        _require_own_affine(network, two, adapted)
     return Findings(sites, output.shape[1])
 
 
 def probing_batch(sample: Tensor) -> Tensor:
     """Three images: a real one (1, ...), and two of noise."""
-    noise = torch.randn((2, *sample.shape[1:]), generator=torch.Generator().manual_seed(0)).to(sample)
+    noise = torch.randn((2, *sample.shape[1:]), generator=torch.Generator().manual_seed(0), device="cpu").to(sample)
     return torch.cat([sample, noise])
 
 
@@ -125,6 +127,50 @@ def _record(network: nn.Module, x: Tensor, layers: tuple[str, ...]) -> tuple[dic
         for handle in handles:
             handle.remove()  # type: ignore[attr-defined]
     return calls, output
+
+
+def _require_own_affine(network: nn.Module, x: Tensor, adapted: Sequence[str]) -> None:
+    """Refuses scales and shifts that forward uses outside of their layer as well, where nobody would put a particle's.
+
+    While a layer is called it has copies; whatever then has a slope by the originals has used them elsewhere.
+    """
+    owners: list[str] = []
+    originals: list[Tensor] = []
+    handles = []
+    for name in adapted:
+        layer = network.get_submodule(name)
+        own = {kind: value for kind, value in layer._parameters.items() if value is not None}
+        copies = {kind: nn.Parameter(value.detach(), requires_grad=False) for kind, value in own.items()}
+        handles.append(layer.register_forward_pre_hook(_with_parameters(copies)))
+        handles.append(layer.register_forward_hook(_with_parameters(own), always_call=True))
+        owners += [name] * len(own)
+        originals += own.values()
+    try:
+        for original in originals:
+            original.requires_grad_()
+        with torch.enable_grad(), plain_attention(), model_errors_as_input_errors(x):
+            output = check_output(network(x), x.shape[0])
+        slopes = torch.autograd.grad(output.sum(), originals, allow_unused=True) if output.requires_grad else ()
+    finally:
+        for handle in handles:
+            handle.remove()
+        for original in originals:
+            original.requires_grad_(False)
+    for name, slope in zip(owners, slopes, strict=False):
+        if slope is not None:
+            raise ModelError(
+                f"model: got norm layer {name!r}, whose parameters forward uses outside of it as well; allowed with "
+                f"engine='loop', or exclude={name!r}."
+            )
+
+
+def _with_parameters(values: Mapping[str, nn.Parameter]) -> Callable[..., None]:
+    """A hook that gives a layer these."""
+
+    def put(layer: nn.Module, *_: object) -> None:
+        layer._parameters.update(values)
+
+    return put
 
 
 def _site(

@@ -177,6 +177,10 @@ def _check_seeds(seed: object, populations: int | None) -> None:
         raise ConfigError(f"seed: got {len(seed)} for {populations} populations; allowed are one, or one each.")
 
 
+LARGEST_RATE = 1e30
+"""Larger ones overflow where parameters are float32, and nothing would ever move."""
+
+
 def _given_rates(settings: Settings, made: Particles, multipliers: tuple[float, ...]) -> Rates | None:
     """Learning rates the user gave: one per particle is taken as it is, a common one is spread; None for the rule."""
     lr, particles, populations = made.lr, made.count, settings.populations or 1
@@ -206,8 +210,8 @@ def _given_rates(settings: Settings, made: Particles, multipliers: tuple[float, 
         one = tuple(value * (1.0 if exact else m) for value, m in zip(common, multipliers, strict=True))
         rates = one * populations
         origin = "the optimizers' own lr" if exact else f"{argument}, times each particle's multiplier"
-    if not all(0 <= rate < inf for rate in rates):
-        raise ConfigError(f"{argument}: got {lr!r}; allowed are finite numbers >= 0.")
+    if not all(0 <= rate <= LARGEST_RATE for rate in rates):
+        raise ConfigError(f"{argument}: got {lr!r}; allowed are numbers from 0 to {LARGEST_RATE:g}.")
     return Rates(rates, origin, relative)
 
 
