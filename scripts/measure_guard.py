@@ -4,6 +4,7 @@
     python scripts/measure_guard.py alarms [--device cuda] [--images 100000] [--models bundled/cifar10_resnet_gn]
     python scripts/measure_guard.py loudness [--models bundled/cifar10_resnet_bn] [--distinct 192] [--seed 1]
     python scripts/measure_guard.py signals [--models bundled/cifar10_resnet_gn] [--rows tent deyo] [--distinct 500]
+    python scripts/measure_guard.py sides [--models bundled/cifar10_resnet_bn]
 
 Cost: milliseconds of a step with the guard off and on, taken in turn within one process, the least of each, since
 others on the machine only ever add. Alarms: honest images for ever (clean ones shuffled, or classes one after the
@@ -11,7 +12,9 @@ other, 500 images of each), at the rates nobody had to give; printed are steps w
 and every action of the guard. Loudness: how loud the loudest honest image of a batch is to its neighbours
 (``polytta.network.neighbours``), and how many are set aside, for clean images, eleven corruptions that the bound was
 not set on, and all of them mixed. Signals: the least and the most of each number of ``adapted.last.signals`` over the
-second half of 30 steps, batches of 16, on honest streams and on some that ruin a particle.
+second half of 30 steps, batches of 16, on honest streams and on some that ruin a particle. Sides: batches of 32 images
+of all classes and of one, clean and under every corruption at severity 5, that are taken for images of one class
+(``polytta.network.one_sided``), and percent right by stored statistics, by those of the batch, and as is decided.
 """
 
 import argparse
@@ -23,12 +26,14 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 import polytta
+from polytta.data.corruption_names import CORRUPTIONS
 from polytta.lab.attack.crafted import Attacker
 from polytta.lab.attack.material import open_images
 from polytta.lab.attack.streams import ATTACKS, Material, clean
 from polytta.network.copies import share_structure
 from polytta.network.neighbours import LOOK_AT, LOUD, loudness_of, moments
 from polytta.network.norms import is_batch_norm
+from polytta.network.one_sided import OneSided
 from polytta.network.statistics import use_statistics
 
 MODELS = ("bundled/cifar10_resnet_gn", "bundled/cifar10_vit_ln", "bundled/cifar10_resnet_bn")
@@ -179,9 +184,42 @@ def loudness(options: argparse.Namespace) -> None:
             print(f"{name} {stream}, loudest in batches of {', '.join(told)}", flush=True)
 
 
+def sides(options: argparse.Namespace) -> None:
+    """Prints how often batches of all classes, and of one, are taken for batches of one."""
+    for name in options.models:
+        clean_images = open_images(name, options.dataset, options.distinct, options.seed)
+        source, _, numbers = clean_images
+        told, labels = OneSided(source.module), torch.from_numpy(numbers)
+        by_batch = share_structure(source.module)
+        use_statistics(by_batch, "batch")
+        places = {"all": torch.arange(len(labels)).split(32)[:4]}
+        places["one"] = tuple(torch.nonzero(labels == label).flatten()[:32] for label in (0, 3, 5, 8))
+        found: dict[str, list[tuple[bool, float, float]]] = {"all": [], "one": []}
+        for corruption in (None, *CORRUPTIONS):
+            x = clean_images[1]
+            if corruption is not None:
+                x = open_images(name, options.dataset, options.distinct, options.seed, corruption)[1]
+            for kind, batches in places.items():
+                for place in batches:
+                    with torch.no_grad():
+                        answers = [
+                            network(x[place]).argmax(dim=1) for network in (share_structure(source.module), by_batch)
+                        ]
+                    right = [100 * float((own == labels[place]).float().mean()) for own in answers]
+                    found[kind].append((told(x[place]), *right))
+        for kind, rows in found.items():
+            stored, batch = (sum(row[n] for row in rows) / len(rows) for n in (1, 2))
+            decided = sum(row[1] if row[0] else row[2] for row in rows) / len(rows)
+            print(
+                f"{name}, batches of {kind} class(es): {sum(row[0] for row in rows)} of {len(rows)} taken for one; "
+                f"{stored:.1f} by stored statistics, {batch:.1f} by those of the batch, {decided:.1f} as decided",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cost", "alarms", "loudness", "signals"])
+    parser.add_argument("what", choices=["cost", "alarms", "loudness", "signals", "sides"])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
@@ -194,7 +232,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=10, help="in a row, of each repeat")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    {"cost": cost, "alarms": alarms, "loudness": loudness, "signals": signals}[options.what](options)
+    {"cost": cost, "alarms": alarms, "loudness": loudness, "signals": signals, "sides": sides}[options.what](options)
 
 
 if __name__ == "__main__":
