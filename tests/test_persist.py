@@ -82,6 +82,36 @@ def test_a_network_that_differs_elsewhere_is_refused_too(tmp_path: Path) -> None
         polytta.load(tmp_path / "state", network(1))
 
 
+class Counting(torch.nn.Module):
+    """Its forward writes to a buffer, and makes another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = small_model("group")
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.register_buffer("last", x.detach().mean())
+        return self.inner(x)
+
+
+def test_a_network_whose_forward_writes_to_buffers_is_known_again(tmp_path: Path) -> None:
+    model = Counting().eval()
+    adapted = polytta.adapt(model, "tent", lr=0.01, exclude=None)
+    adapted(small_stream(1, 4)[0])
+    adapted.save(tmp_path / "state")
+    back = polytta.load(tmp_path / "state", model)
+    assert torch.equal(back.theta, adapted.theta)
+    back.load_state_dict(adapted.state_dict())
+    moved = adapted.double()
+    moved.save(tmp_path / "moved")
+    polytta.load(tmp_path / "moved", Counting().eval().double())
+    model.calls += 1
+    with pytest.raises(StateError, match="other weights"):
+        polytta.load(tmp_path / "state", model)
+
+
 def test_changes_at_loading_are_applied(adapted: Adapted, tmp_path: Path) -> None:
     adapted.save(tmp_path / "state")
     back = polytta.load(tmp_path / "state", small_model("group"), lr=[1.0, 2.0, 3.0], engine="loop")

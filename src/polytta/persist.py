@@ -68,7 +68,7 @@ def save(adapted: "Adapted", path: Path) -> None:
     header = {
         "settings": to_plain(adapted.settings),
         "lr_origin": adapted.lr_origin,
-        "source": fingerprint(adapted.source_network),
+        "source": fingerprint(adapted.source_network, adapted._first_buffers),
         "totals": vars(adapted.totals),
     }
     text = json.dumps(header, sort_keys=True)
@@ -228,22 +228,43 @@ def check_classes(tensors: Mapping[str, Any], known: int | None) -> int:
 
 def check_source(adapted: "Adapted", stored: Stored, path: Path) -> None:
     """Refuses particles that belong to another network."""
-    newer = stored.source.startswith(_WHOLE)
-    if stored.source != (fingerprint if newer else _sampled_fingerprint)(adapted.source_network):
+    network, newer = adapted.source_network, stored.source.startswith(_WHOLE)
+    found = fingerprint(network, adapted._first_buffers) if newer else _sampled_fingerprint(network)
+    if stored.source != found:
         raise StateError(
             f"model: got one with other weights than the state in {str(path)!r} belongs to; allowed is the same one."
         )
 
 
-def fingerprint(network: nn.Module) -> str:
-    """Every value of every tensor, and what the layers are: their classes, and settings such as eps."""
+def buffers_of(network: nn.Module) -> dict[str, Tensor]:
+    """Copies of what a forward may write to: a network is known again by what it was before the first."""
+    parameters = _parameter_names(network)
+    with torch.inference_mode(False):
+        return {
+            name: value.detach().clone()
+            for name, value in network.state_dict().items()
+            if name not in parameters and isinstance(value, Tensor)
+        }
+
+
+def fingerprint(network: nn.Module, buffers: Mapping[str, Tensor]) -> str:
+    """Every value of every tensor, and what the layers are: their classes, and settings such as eps.
+
+    Weights are read off the network; ``buffers`` are those it began with.
+    """
     digest = hashlib.sha256()
     for name, module in network.named_modules():
         kind, eps = type(module), getattr(module, "eps", None)
         digest.update(f"{name}:{kind.__module__}.{kind.__qualname__}:{eps}:{module.extra_repr()}\n".encode())
-    for name, value in network.state_dict().items():
-        digest.update(f"{name}:{value.dtype}:{tuple(value.shape)}:{_summed(value)}\n".encode())
+    parameters = _parameter_names(network)
+    for name, value in {**network.state_dict(), **buffers}.items():
+        if name in parameters or name in buffers:
+            digest.update(f"{name}:{value.dtype}:{tuple(value.shape)}:{_summed(value)}\n".encode())
     return _WHOLE + digest.hexdigest()
+
+
+def _parameter_names(network: nn.Module) -> set[str]:
+    return {name for name, _ in network.named_parameters(remove_duplicate=False)}
 
 
 @torch.no_grad()
