@@ -6,6 +6,7 @@ the file itself, a digest over all tensors and settings, and that the model is t
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,26 @@ _SPREAD = 0x9E3779B97F4A7C1
 _AT_ONCE = 2**22
 _NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep", _GUARD)
 """Tensors that older states of this format do not have."""
+_MOST = 1e30
+"""Sums and products of larger numbers leave the range of float32."""
+_ROUNDING = 0.1
+"""By which probabilities of models in half precision may miss what they are to add up to."""
+_COUNTS = re.compile("step|guard_.*|optimizer_count|method_(.*_)?(collected|batches)")
+_OF_METHODS = re.compile("method_(.*_)?(mean_probs|entropy_average|window|(positive|negative)_(keys|entropy|probs))")
+_DISTRIBUTIONS = re.compile("(evidence|method)_(.*_)?probs|evidence_turn_(mean|recent)|guard_(source_)?answers")
+_RANGES = (
+    (_DISTRIBUTIONS, 0, 1 + _ROUNDING, "probabilities from 0 to 1, of 1 in all"),
+    (re.compile("evidence_(fine_)?agreement|evidence_turn_(near|far|self)"), -_ROUNDING, 1 + _ROUNDING, "shares of 1"),
+    (re.compile("(evidence|method)_(.*_)?entropy(_average)?"), -_ROUNDING, _MOST, f"numbers from 0 to {_MOST:g}"),
+    (
+        re.compile("learning_rates|pace_.*|optimizer_exp_avg_sq|evidence_(.*_)?(images|idle|asleep)|guard_compared"),
+        0,
+        _MOST,
+        f"numbers from 0 to {_MOST:g}",
+    ),
+    (re.compile(".*"), -_MOST, _MOST, f"finite numbers within {_MOST:g}"),
+)
+"""Of a tensor by its name, the first that fits: smallest and largest value, and both in words."""
 
 
 @dataclass(frozen=True)
@@ -190,23 +211,24 @@ def _check_values(name: str, got: Tensor) -> None:
     """Refuses numbers that no step leaves behind."""
     if not got.is_floating_point():
         # Counts of steps and images; noise and schedules go by them.
-        counting = name == "step" or name.startswith((_GUARD, "optimizer_count"))
-        wrong = counting and bool(((got < 0) | (got > _MOST_STEPS)).any())
+        wrong = bool(_COUNTS.fullmatch(name)) and bool(((got < 0) | (got > _MOST_STEPS)).any())
         allowed = f"numbers from 0 to {_MOST_STEPS}"
-    elif name == "learning_rates":
-        # Unknown ones are NaN, all of them.
-        wrong = not bool(got.isnan().all()) and not bool((got.isfinite() & (got >= 0)).all())
-        allowed = "finite numbers >= 0, or NaN for all"
-    elif name.startswith("method_"):
-        # A method may mark what it does not have yet by infinity, or (SAR) by NaN.
+    elif name.startswith("method_") and not _OF_METHODS.fullmatch(name):
+        # Methods of one's own may mark by NaN or infinity what they do not have yet.
         wrong, allowed = False, ""
     else:
-        wrong, allowed = not bool(got.isfinite().all()), "finite numbers"
-        counts = ("images", "idle", "asleep", "fine_images", "turn_images", "mean_probs", "fine_probs", "batches")
-        if not wrong and name.startswith(_GUARD) and name != "guard_snapshots":
-            wrong, allowed = bool((got < 0).any()), "numbers >= 0"
-        if not wrong and name.startswith("evidence_") and name.removeprefix("evidence_").endswith(counts):
-            wrong, allowed = bool((got < 0).any()), "numbers >= 0"
+        least, most, allowed = next(known[1:] for known in _RANGES if known[0].fullmatch(name))
+        fine = (got >= least) & (got <= most)
+        # What is not known yet is NaN for a moving average and for all learning rates, and infinite for an empty slot.
+        if name == "learning_rates":
+            fine = fine | got.isnan().all()
+        elif name.endswith("_entropy_average"):
+            fine = fine | got.isnan()
+        elif name.endswith(("positive_entropy", "negative_entropy")):
+            fine = fine | (got == torch.inf)
+        wrong = not bool(fine.all())
+        if not wrong and _DISTRIBUTIONS.fullmatch(name):
+            wrong = bool((got.sum(dim=-1) > 1 + _ROUNDING).any())
     if wrong:
         raise StateError(f"state_dict: got a value in {name!r} that no step leaves behind; allowed are {allowed}.")
 
