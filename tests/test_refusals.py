@@ -4,16 +4,20 @@ import json
 import os
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import polytta
 from polytta import persist
+from polytta.adapter import Adapted
 from polytta.checks.networks import small_model, small_stream
 from polytta.data.datasets import npz_images
 from polytta.errors import ConfigError, DataError, DiskError, InputError, ModelError, StateError
@@ -163,27 +167,72 @@ def test_a_state_belongs_to_every_weight_and_every_eps(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- files
 
 
-def test_a_crafted_header_allocates_nothing(tmp_path: Path) -> None:
-    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+@pytest.fixture
+def crafted(tmp_path: Path) -> Callable[[str | Callable[[Any], object]], Adapted]:
+    """Loads a whole state file with another header, or a changed one."""
+    adapted = polytta.adapt(small_model("group"), "tent", particles=2, exclude=None)
     adapted(small_stream(1, 4)[0])
     adapted.save(tmp_path / "state")
     tensors = load_file(tmp_path / "state")
-    from safetensors import safe_open
-
     with safe_open(tmp_path / "state", "pt") as file:
         metadata = file.metadata()
-    for option, value in (("particles", 10**12), ("num_classes", 10**12), ("populations", 10**12)):
+
+    def load(change: str | Callable[[Any], object]) -> Adapted:
         header = json.loads(metadata["header"])
-        header["settings"][option] = value
-        text = json.dumps(header, sort_keys=True)
-        crafted = {**metadata, "header": text, "digest": persist._digest(tensors, text)}
-        save_file(tensors, tmp_path / "crafted", crafted)
-        with pytest.raises((ConfigError, StateError), match=option):
-            polytta.load(tmp_path / "crafted", small_model("group"))
-    for text in ("[]", "{", '{"settings": 3}', '{"settings": {}, "lr_origin": 1, "source": 2, "totals": 3}', "null"):
+        if callable(change):
+            change(header)
+        text = change if isinstance(change, str) else json.dumps(header, sort_keys=True)
         save_file(tensors, tmp_path / "crafted", {**metadata, "header": text, "digest": persist._digest(tensors, text)})
+        return polytta.load(tmp_path / "crafted", small_model("group"))
+
+    return load
+
+
+def test_a_crafted_header_allocates_nothing(crafted: Callable[..., Adapted]) -> None:
+    for option in ("particles", "num_classes", "populations"):
+        with pytest.raises((ConfigError, StateError), match=option):
+            crafted(lambda header, option=option: header["settings"].update({option: 10**12}))
+    for text in ("[]", "{", '{"settings": 3}', '{"settings": {}, "lr_origin": 1, "source": 2, "totals": 3}', "null"):
         with pytest.raises(StateError, match="allowed"):
-            polytta.load(tmp_path / "crafted", small_model("group"))
+            crafted(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("statistics", None), ("statistics", 3), ("statistics", True), ("steps", None)]
+)
+def test_crafted_options_are_refused_at_loading(crafted: Callable[..., Adapted], option: str, value: object) -> None:
+    with pytest.raises(StateError, match=f"^{option}: got {value}; allowed is what Adapted.save wrote"):
+        crafted(lambda header: header["settings"].update({option: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("samples", None),
+        ("samples", -1),
+        ("samples", 10**400),
+        ("samples", 1.5),
+        ("samples", True),
+        ("samples", [1]),
+        ("stepped", 3),
+        ("stepped", "ab"),
+        ("stepped", [1, None]),
+        ("stepped", [1, 2, 3]),
+        ("selected", []),
+        ("selected", {"entropy": 3}),
+        ("selected", {"all": [1]}),
+        ("unheard_of", 3),
+    ],
+)
+def test_crafted_totals_are_refused_at_loading(crafted: Callable[..., Adapted], name: str, value: object) -> None:
+    with pytest.raises(StateError, match=r"^totals: got .*; allowed are"):
+        crafted(lambda header: header["totals"].update({name: value}))
+
+
+def test_totals_of_older_files_may_lack_some(crafted: Callable[..., Adapted]) -> None:
+    adapted = crafted(lambda header: header["totals"].pop("rejected"))
+    adapted(small_stream(1, 4)[0])
+    assert (adapted.totals.rejected, adapted.totals.samples) == (0, 8)
 
 
 def test_saving_keeps_links_and_modes_and_refuses_what_is_no_file(tmp_path: Path) -> None:

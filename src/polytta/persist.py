@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -122,6 +122,7 @@ def read(path: Path) -> Stored:
             settings, origin = settings_of_format_1(header["config"]), header["config"]["lr_origin"]
         else:
             settings, origin = from_plain(header["settings"]), header["lr_origin"]
+        _check_kinds(settings)
         return Stored(tensors, settings, str(origin), str(header["source"]), Totals.from_plain(header["totals"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, PolyttaError):
@@ -129,6 +130,15 @@ def read(path: Path) -> Stored:
         raise StateError(
             f"path: got {str(path)!r}, whose settings are incomplete ({error}); allowed are all."
         ) from error
+
+
+def _check_kinds(settings: Settings) -> None:
+    """Refuses null and numbers for options that are neither; all else is checked wherever options come from."""
+    for name, hint in get_type_hints(Settings).items():
+        value, kinds = getattr(settings, name), get_args(hint) or (hint,)
+        lacking = value is None and type(None) not in kinds
+        if lacking or (isinstance(value, int | float) and not {int, float, bool} & set(kinds)):
+            raise StateError(f"{name}: got {value!r}; allowed is what Adapted.save wrote.")
 
 
 def check_parts(settings: Settings, path: Path, given: Collection[str]) -> None:
@@ -185,6 +195,8 @@ def _shapes(tensors: Mapping[str, Any]) -> dict[str, object]:
 def resume(adapted: "Adapted", stored: Stored, *, keep_rates: bool) -> None:
     """Makes an adapter go on where a file left off; learning rates are the file's, or the adapter's own."""
     session, tensors = adapted._session, dict(stored.tensors)
+    if not stored.totals.fit(session.config.rows):
+        raise StateError(f"totals: got those of other particles; allowed are lists of {session.config.rows}.")
     if not keep_rates:
         tensors["learning_rates"] = session.state.learning_rates
     load_named_state(session, tensors)
