@@ -90,6 +90,46 @@ def test_an_archive_that_promises_more_than_it_holds_is_a_sentence(tmp_path: Pat
         npz_images(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize(
+    ("images", "written", "message"),
+    [(10**7, 50, "bytes, with 52,428,800 in the archive"), (2**22, 0, "bytes, compressed; allowed are 8,589,934,592")],
+)
+def test_a_compressed_archive_takes_no_more_memory_than_it_holds(
+    tmp_path: Path, images: int, written: int, message: str
+) -> None:
+    shape = (images, 32, 32, 3)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("x.npy", "w", force_zip64=True) as file:
+            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+            for _ in range(written):
+                file.write(bytes(2**20))
+        if not written:
+            archive.getinfo("x.npy").file_size = 2**35
+    tracemalloc.start()
+    with pytest.raises(DataError, match=f"got x of .* {message}"):
+        npz_images(tmp_path / "a.npz")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2**24
+
+
+@pytest.mark.parametrize(("name", "most"), [("1.cls", "1,048,576"), ("1.png", "268,435,456")])
+def test_a_sparse_member_of_a_shard_is_not_read(tmp_path: Path, name: str, most: str) -> None:
+    member = tarfile.TarInfo(name)
+    body = b"1\n0\n1\n".ljust(512, b"\0")
+    member.size = len(body)
+    member.pax_headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": name,
+        "GNU.sparse.realsize": str(20 * 2**30),
+    }
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(member, io.BytesIO(body))
+    with pytest.raises(DataError, match=f"{name} of 21,474,836,480 bytes; allowed are {most}"):
+        webdataset(tmp_path / "a.tar")
+
+
 def test_a_marker_that_is_no_record_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "polytta-generated.json").write_text('{"settings": {"layout": "cifar-c"}, "complete": 3}')
     with pytest.raises(DataError, match=r"polytta-generated\.json: got no record of generated data"):

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polytta.data.datasets.base import MAX_CLASSES, Labels, Origin, Sample, origin_of, require
-from polytta.data.datasets.decode import SUFFIXES, decode_image
+from polytta.data.datasets.decode import MAX_BYTES, SUFFIXES, decode_image
 from polytta.data.datasets.pathindex import PathIndex
 from polytta.errors import DataError
 
+_MAX_LABEL_BYTES = 2**20
 _SAMPLE = "KEY.jpg beside KEY.cls or KEY.json"
 
 
@@ -102,6 +103,7 @@ def _samples(path: Path) -> Iterator[tuple[int, int, int]]:
                         yield _complete(path, key, image, label)
                     key, image, label = f"{folder}/{stem}", None, None
                 if f".{extension.lower()}" in SUFFIXES:
+                    _require_size(path, member, MAX_BYTES)
                     image = (member.offset_data, member.size)
                 elif extension in ("cls", "json"):
                     label = _label(tar, member, path)
@@ -112,6 +114,7 @@ def _samples(path: Path) -> Iterator[tuple[int, int, int]]:
 
 
 def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> int:
+    _require_size(path, member, _MAX_LABEL_BYTES)
     file = tar.extractfile(member)
     text = file.read() if file else b""
     try:
@@ -121,6 +124,12 @@ def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> int:
     if not 0 <= label < MAX_CLASSES:
         raise DataError(f"{path}: got {member.name} with label {label}; allowed are 0 to {MAX_CLASSES - 1}.")
     return label
+
+
+def _require_size(path: Path, member: tarfile.TarInfo, most: int) -> None:
+    """Sparse files are as large as they say, whatever the size of the shard."""
+    if not 0 <= member.size <= most:
+        raise DataError(f"{path}: got {member.name} of {member.size:,} bytes; allowed are {most:,}.")
 
 
 def _complete(path: Path, key: str, image: tuple[int, int] | None, label: int | None) -> tuple[int, int, int]:
