@@ -192,7 +192,14 @@ def test_a_crafted_header_allocates_nothing(crafted: Callable[..., Adapted]) -> 
     for option in ("particles", "num_classes", "populations"):
         with pytest.raises((ConfigError, StateError), match=option):
             crafted(lambda header, option=option: header["settings"].update({option: 10**12}))
-    for text in ("[]", "{", '{"settings": 3}', '{"settings": {}, "lr_origin": 1, "source": 2, "totals": 3}', "null"):
+    for text in (
+        "[]",
+        "{",
+        '{"settings": 3}',
+        '{"settings": {}, "lr_origin": 1, "source": 2, "totals": 3}',
+        "null",
+        "[" * 200_000,
+    ):
         with pytest.raises(StateError, match="allowed"):
             crafted(text)
 

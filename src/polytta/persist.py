@@ -27,6 +27,7 @@ from polytta.settings.older import settings_of_format_1
 from polytta.settings.plain import from_plain, to_plain
 from polytta.settings.resolve import MOST_CLASSES
 from polytta.system.files import write_whole
+from polytta.system.json_text import parsed
 
 if TYPE_CHECKING:
     from polytta.adapter import Adapted
@@ -117,7 +118,7 @@ def read(path: Path) -> Stored:
             f"path: got {str(path)!r}, which is damaged: its contents do not match its digest; allowed is a whole one."
         )
     try:
-        header = json.loads(metadata["header"])
+        header = parsed(metadata["header"])
         if metadata["format"] == OLDER_FORMAT:
             settings, origin = settings_of_format_1(header["config"]), header["config"]["lr_origin"]
         else:

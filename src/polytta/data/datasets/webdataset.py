@@ -6,7 +6,6 @@ Nothing but the standard library is needed for that, which is why the webdataset
 
 from __future__ import annotations
 
-import json
 import os
 import tarfile
 from array import array
@@ -21,6 +20,7 @@ from polytta.data.datasets.base import MAX_CLASSES, Labels, Origin, Sample, orig
 from polytta.data.datasets.decode import MAX_BYTES, SUFFIXES, decode_image
 from polytta.data.datasets.pathindex import PathIndex
 from polytta.errors import DataError
+from polytta.system.json_text import parsed
 
 _MAX_LABEL_BYTES = 2**20
 _SAMPLE = "KEY.jpg beside KEY.cls or KEY.json"
@@ -118,7 +118,10 @@ def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> int:
     file = tar.extractfile(member)
     text = file.read() if file else b""
     try:
-        label = int(json.loads(text)["label"] if member.name.endswith(".json") else text)
+        told = parsed(text)["label"] if member.name.endswith(".json") else text
+        if isinstance(told, bool) or (isinstance(told, float) and not told.is_integer()):
+            raise ValueError(told)
+        label = int(told)
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: got {member.name} without a label; allowed is one whole number.") from error
     if not 0 <= label < MAX_CLASSES:
