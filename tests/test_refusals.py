@@ -94,11 +94,35 @@ def test_half_precision_batch_norm_goes_by_stored_statistics(dtype: torch.dtype)
     assert bool(adapted(small_stream(1, 4)[0].to(dtype)).isfinite().all())
 
 
-@pytest.mark.parametrize("wrong", [True, False])
-def test_freezing_takes_no_truth_for_a_number(wrong: bool) -> None:
+@pytest.mark.parametrize("wrong", [True, False, np.array([1, 2])])
+def test_freezing_takes_a_name_or_a_number(wrong: object) -> None:
     adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
     with pytest.raises(ConfigError, match="which: got"):
         adapted.freeze(wrong)
+
+
+@pytest.mark.parametrize("wrong", [7, -4, "best", None, True, 1.0, np.array([1, 2])])
+def test_a_particle_that_there_is_not_is_refused(wrong: object) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", particles=3, exclude=None)
+    with pytest.raises(ConfigError, match=r"^index: got .*; allowed are particles 0\.\.2"):
+        adapted.particle(wrong)
+    assert adapted.particle(np.int64(2)).keys() == adapted.particle(-1).keys()
+
+
+def test_a_state_whose_names_are_no_text_is_refused() -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    with pytest.raises(StateError, match="a name that is no text"):
+        adapted.load_state_dict({**adapted.state_dict(), 0: torch.zeros(1)})
+
+
+@pytest.mark.parametrize("name", ["\ud800", "x" * 300])
+def test_paths_that_no_file_can_have_are_refused(name: str) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    with pytest.raises(StateError, match="which is not a file"):
+        polytta.load(name, small_model("group"))
+    for call in (adapted.save, adapted.audit):
+        with pytest.raises((ConfigError, DiskError), match=r"got .*; allowed is"):
+            call(name)
 
 
 # ---------------------------------------------------------------------- the model

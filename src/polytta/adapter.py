@@ -237,7 +237,8 @@ class Adapted(nn.Module):
 
     def particle(self, index: int) -> dict[str, Tensor]:
         """Adapted parameters of one particle of G·K, named as in the source model."""
-        return {name: value.clone() for name, value in self.layout.named(self.theta[index]).items()}
+        row = export.row_of(self, index)
+        return {name: value.clone() for name, value in self.layout.named(self.theta[row]).items()}
 
     def best(self) -> int:
         """The particle with the most label-free evidence."""

@@ -100,7 +100,7 @@ def save(adapted: "Adapted", path: Path) -> None:
 
 def read(path: Path) -> Stored:
     """A state file that is whole and ours."""
-    if not path.is_file():
+    if not _is_file(path):
         raise StateError(f"path: got {str(path)!r}, which is not a file; allowed is one written by Adapted.save.")
     try:
         with safe_open(str(path), framework="pt", device="cpu") as file:
@@ -131,6 +131,14 @@ def read(path: Path) -> Stored:
         raise StateError(
             f"path: got {str(path)!r}, whose settings are incomplete ({error}); allowed are all."
         ) from error
+
+
+def _is_file(path: Path) -> bool:
+    """Names that are too long for a file are of none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _check_kinds(settings: Settings) -> None:
@@ -175,6 +183,8 @@ def load_named_state(session: Session, tensors: Mapping[str, Any]) -> None:
     """Makes a session go on from tensors by name, after checking that all of them fit."""
     if not isinstance(tensors, Mapping):
         raise StateError(f"state_dict: got {type(tensors).__name__}; allowed is what state_dict() returned.")
+    if not all(isinstance(name, str) for name in tensors):
+        raise StateError("state_dict: got a name that is no text; allowed is what state_dict() returned.")
     known = None if session.findings is None else session.findings.num_classes
     expected = first_state(session, check_classes(tensors, known))
     # What newer versions know of particles begins anew, and what another guard knew.

@@ -16,9 +16,17 @@ _LEFT_BEHIND_AFTER = 600.0
 def as_path(argument: str, value: object) -> Path:
     """A path that a user gave."""
     given = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if not isinstance(given, str) or not given or "\0" in given:
+    if not isinstance(given, str) or not given or "\0" in given or not _can_be_named(given):
         raise ConfigError(f"{argument}: got {value!r}; allowed is the path of a file.")
     return Path(given)
+
+
+def _can_be_named(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def write_whole(path: Path, content: bytes) -> None:
