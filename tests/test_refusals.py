@@ -302,14 +302,33 @@ def test_a_disk_that_is_full_halfway_leaves_the_old_file_and_nothing_else(tmp_pa
     assert [one.name for one in tmp_path.iterdir()] == ["state"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_an_audit_log_that_cannot_grow_costs_no_step(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_audit_log_that_cannot_grow_costs_no_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     adapted = polytta.adapt(small_model("group"), "tent", particles=1, lr=1e20, exclude=None, guard="default")
-    adapted.audit("/dev/full")
-    for x in small_stream(2, 6):
-        assert bool(adapted(x).isfinite().all())
+    adapted.audit(tmp_path / "audit.jsonl")
+    allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, allowed[1]))
+    try:
+        for x in small_stream(2, 6):
+            assert bool(adapted(x).isfinite().all())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, allowed)
     assert adapted.last is not None
     assert "cannot be written any more" in caplog.text
+
+
+def test_an_audit_log_is_a_plain_file(tmp_path: Path) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for name in ("pipe", "link", "."):
+        with pytest.raises(ConfigError, match=r"^audit: got .*; allowed is a file to append to"):
+            adapted.audit(tmp_path / name)
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(ConfigError, match="it is no plain file"):
+        adapted.audit(tmp_path / "pipe")
+    os.close(reader)
+    adapted.audit(tmp_path / "log")
+    assert (tmp_path / "log").read_bytes() == b""
 
 
 def test_what_killed_processes_left_is_swept_up(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import stat
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from polytta.errors import ConfigError, DiskError
 
@@ -27,6 +28,15 @@ def _can_be_named(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def open_to_append(path: Path) -> IO[str]:
+    """A text file at its end; OSError for what is no plain file, since a pipe that nobody reads would wait for ever."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("it is no plain file")
+    return os.fdopen(handle, "a", encoding="utf-8")
 
 
 def write_whole(path: Path, content: bytes) -> None:
