@@ -82,6 +82,36 @@ def test_a_network_that_differs_elsewhere_is_refused_too(tmp_path: Path) -> None
         polytta.load(tmp_path / "state", network(1))
 
 
+class Counting(torch.nn.Module):
+    """Its forward writes to a buffer, and makes another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = small_model("group")
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.register_buffer("last", x.detach().mean())
+        return self.inner(x)
+
+
+def test_a_network_whose_forward_writes_to_buffers_is_known_again(tmp_path: Path) -> None:
+    model = Counting().eval()
+    adapted = polytta.adapt(model, "tent", lr=0.01, exclude=None)
+    adapted(small_stream(1, 4)[0])
+    adapted.save(tmp_path / "state")
+    back = polytta.load(tmp_path / "state", model)
+    assert torch.equal(back.theta, adapted.theta)
+    back.load_state_dict(adapted.state_dict())
+    moved = adapted.double()
+    moved.save(tmp_path / "moved")
+    polytta.load(tmp_path / "moved", Counting().eval().double())
+    model.calls += 1
+    with pytest.raises(StateError, match="other weights"):
+        polytta.load(tmp_path / "state", model)
+
+
 def test_changes_at_loading_are_applied(adapted: Adapted, tmp_path: Path) -> None:
     adapted.save(tmp_path / "state")
     back = polytta.load(tmp_path / "state", small_model("group"), lr=[1.0, 2.0, 3.0], engine="loop")
@@ -181,3 +211,57 @@ def test_layers_with_names_that_are_no_expressions_come_back(tmp_path: Path) -> 
     adapted(torch.randn(2, 4, 5, 5))
     adapted.save(tmp_path / "state")
     assert polytta.load(tmp_path / "state", model).config.layers == ("norms.x(y", "norms.z")
+
+
+RELATIVE = {"method": "tent", "pace": 0.1}
+ADAM = {"method": "tent", "optimizer": "adam", "lr": 0.001}
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "values"),
+    [
+        ({}, "evidence_mean_probs", (1e30, 2.0, -0.05)),
+        ({}, "evidence_fine_probs", (1e30, 1.0)),
+        ({}, "evidence_turn_mean", (1e38, 1.0)),
+        ({}, "evidence_turn_near", (1e38, -1.0)),
+        ({}, "evidence_agreement", (2.0, -1.0)),
+        ({}, "evidence_mean_entropy", (-1.0, 1e38)),
+        ({}, "evidence_images", (-1.0, 1e38)),
+        ({"guard": "default"}, "guard_answers", (2.0, math.nan)),
+        ({}, "theta", (1e38,)),
+        (ADAM, "optimizer_exp_avg_sq", (-0.01, 1e38)),
+        (ADAM, "optimizer_exp_avg", (1e38,)),
+        (ADAM, "learning_rates", (1e38, -1.0)),
+        (RELATIVE, "pace_square", (-1.0, 1e38)),
+        (RELATIVE, "pace_loss", (-1.0, 1e38)),
+        (RELATIVE, "pace_count", (-1.0, 1e38)),
+        (RELATIVE, "optimizer_momentum", (1e38,)),
+        ({"method": "roid"}, "method_mean_probs", (math.nan, math.inf, -1.0, 1.0)),
+        ({"method": "eata"}, "method_mean_probs", (math.nan, 1e38)),
+        ({"method": "sar"}, "method_entropy_average", (-1.0, math.inf)),
+    ],
+)
+def test_values_that_no_step_leaves_behind_are_refused(
+    settings: dict[str, object], name: str, values: tuple[float, ...]
+) -> None:
+    adapted = polytta.adapt(small_model("group"), exclude=None, **settings)
+    adapted(small_stream(1, 8)[0])
+    state = adapted.state_dict()
+    for value in values:
+        with pytest.raises(StateError, match=f"got a value in '{name}' that no step leaves behind; allowed are"):
+            adapted.load_state_dict({**state, name: torch.full_like(state[name], value)})
+    adapted.load_state_dict(state)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("method", [None, "source", "norm", "tent", "eata", "sar", "deyo", "memo", "roid", "rdumb"])
+def test_whatever_steps_of_a_method_leave_behind_comes_back(method: str | None, dtype: torch.dtype) -> None:
+    model = small_model("group").to(dtype)
+    settings = {} if method is None else {"method": method, "particles": 2}
+    adapted = polytta.adapt(model, exclude=None, **settings)
+    again = polytta.adapt(model, exclude=None, **settings)
+    again.load_state_dict(adapted.state_dict())
+    for x in small_stream(6, 4):
+        adapted(x.to(dtype))
+        again.load_state_dict(adapted.state_dict())
+    assert torch.equal(again.theta, adapted.theta)

@@ -4,16 +4,20 @@ import json
 import os
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import polytta
 from polytta import persist
+from polytta.adapter import Adapted
 from polytta.checks.networks import small_model, small_stream
 from polytta.data.datasets import npz_images
 from polytta.errors import ConfigError, DataError, DiskError, InputError, ModelError, StateError
@@ -90,11 +94,35 @@ def test_half_precision_batch_norm_goes_by_stored_statistics(dtype: torch.dtype)
     assert bool(adapted(small_stream(1, 4)[0].to(dtype)).isfinite().all())
 
 
-@pytest.mark.parametrize("wrong", [True, False])
-def test_freezing_takes_no_truth_for_a_number(wrong: bool) -> None:
+@pytest.mark.parametrize("wrong", [True, False, np.array([1, 2])])
+def test_freezing_takes_a_name_or_a_number(wrong: object) -> None:
     adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
     with pytest.raises(ConfigError, match="which: got"):
         adapted.freeze(wrong)
+
+
+@pytest.mark.parametrize("wrong", [7, -4, "best", None, True, 1.0, np.array([1, 2])])
+def test_a_particle_that_there_is_not_is_refused(wrong: object) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", particles=3, exclude=None)
+    with pytest.raises(ConfigError, match=r"^index: got .*; allowed are particles 0\.\.2"):
+        adapted.particle(wrong)
+    assert adapted.particle(np.int64(2)).keys() == adapted.particle(-1).keys()
+
+
+def test_a_state_whose_names_are_no_text_is_refused() -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    with pytest.raises(StateError, match="a name that is no text"):
+        adapted.load_state_dict({**adapted.state_dict(), 0: torch.zeros(1)})
+
+
+@pytest.mark.parametrize("name", ["\ud800", "x" * 300])
+def test_paths_that_no_file_can_have_are_refused(name: str) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    with pytest.raises(StateError, match="which is not a file"):
+        polytta.load(name, small_model("group"))
+    for call in (adapted.save, adapted.audit):
+        with pytest.raises((ConfigError, DiskError), match=r"got .*; allowed is"):
+            call(name)
 
 
 # ---------------------------------------------------------------------- the model
@@ -163,27 +191,79 @@ def test_a_state_belongs_to_every_weight_and_every_eps(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- files
 
 
-def test_a_crafted_header_allocates_nothing(tmp_path: Path) -> None:
-    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+@pytest.fixture
+def crafted(tmp_path: Path) -> Callable[[str | Callable[[Any], object]], Adapted]:
+    """Loads a whole state file with another header, or a changed one."""
+    adapted = polytta.adapt(small_model("group"), "tent", particles=2, exclude=None)
     adapted(small_stream(1, 4)[0])
     adapted.save(tmp_path / "state")
     tensors = load_file(tmp_path / "state")
-    from safetensors import safe_open
-
     with safe_open(tmp_path / "state", "pt") as file:
         metadata = file.metadata()
-    for option, value in (("particles", 10**12), ("num_classes", 10**12), ("populations", 10**12)):
+
+    def load(change: str | Callable[[Any], object]) -> Adapted:
         header = json.loads(metadata["header"])
-        header["settings"][option] = value
-        text = json.dumps(header, sort_keys=True)
-        crafted = {**metadata, "header": text, "digest": persist._digest(tensors, text)}
-        save_file(tensors, tmp_path / "crafted", crafted)
-        with pytest.raises((ConfigError, StateError), match=option):
-            polytta.load(tmp_path / "crafted", small_model("group"))
-    for text in ("[]", "{", '{"settings": 3}', '{"settings": {}, "lr_origin": 1, "source": 2, "totals": 3}', "null"):
+        if callable(change):
+            change(header)
+        text = change if isinstance(change, str) else json.dumps(header, sort_keys=True)
         save_file(tensors, tmp_path / "crafted", {**metadata, "header": text, "digest": persist._digest(tensors, text)})
+        return polytta.load(tmp_path / "crafted", small_model("group"))
+
+    return load
+
+
+def test_a_crafted_header_allocates_nothing(crafted: Callable[..., Adapted]) -> None:
+    for option in ("particles", "num_classes", "populations"):
+        with pytest.raises((ConfigError, StateError), match=option):
+            crafted(lambda header, option=option: header["settings"].update({option: 10**12}))
+    for text in (
+        "[]",
+        "{",
+        '{"settings": 3}',
+        '{"settings": {}, "lr_origin": 1, "source": 2, "totals": 3}',
+        "null",
+        "[" * 200_000,
+    ):
         with pytest.raises(StateError, match="allowed"):
-            polytta.load(tmp_path / "crafted", small_model("group"))
+            crafted(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("statistics", None), ("statistics", 3), ("statistics", True), ("steps", None)]
+)
+def test_crafted_options_are_refused_at_loading(crafted: Callable[..., Adapted], option: str, value: object) -> None:
+    with pytest.raises(StateError, match=f"^{option}: got {value}; allowed is what Adapted.save wrote"):
+        crafted(lambda header: header["settings"].update({option: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("samples", None),
+        ("samples", -1),
+        ("samples", 10**400),
+        ("samples", 1.5),
+        ("samples", True),
+        ("samples", [1]),
+        ("stepped", 3),
+        ("stepped", "ab"),
+        ("stepped", [1, None]),
+        ("stepped", [1, 2, 3]),
+        ("selected", []),
+        ("selected", {"entropy": 3}),
+        ("selected", {"all": [1]}),
+        ("unheard_of", 3),
+    ],
+)
+def test_crafted_totals_are_refused_at_loading(crafted: Callable[..., Adapted], name: str, value: object) -> None:
+    with pytest.raises(StateError, match=r"^totals: got .*; allowed are"):
+        crafted(lambda header: header["totals"].update({name: value}))
+
+
+def test_totals_of_older_files_may_lack_some(crafted: Callable[..., Adapted]) -> None:
+    adapted = crafted(lambda header: header["totals"].pop("rejected"))
+    adapted(small_stream(1, 4)[0])
+    assert (adapted.totals.rejected, adapted.totals.samples) == (0, 8)
 
 
 def test_saving_keeps_links_and_modes_and_refuses_what_is_no_file(tmp_path: Path) -> None:
@@ -222,14 +302,33 @@ def test_a_disk_that_is_full_halfway_leaves_the_old_file_and_nothing_else(tmp_pa
     assert [one.name for one in tmp_path.iterdir()] == ["state"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_an_audit_log_that_cannot_grow_costs_no_step(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_audit_log_that_cannot_grow_costs_no_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     adapted = polytta.adapt(small_model("group"), "tent", particles=1, lr=1e20, exclude=None, guard="default")
-    adapted.audit("/dev/full")
-    for x in small_stream(2, 6):
-        assert bool(adapted(x).isfinite().all())
+    adapted.audit(tmp_path / "audit.jsonl")
+    allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, allowed[1]))
+    try:
+        for x in small_stream(2, 6):
+            assert bool(adapted(x).isfinite().all())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, allowed)
     assert adapted.last is not None
     assert "cannot be written any more" in caplog.text
+
+
+def test_an_audit_log_is_a_plain_file(tmp_path: Path) -> None:
+    adapted = polytta.adapt(small_model("group"), "tent", exclude=None)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for name in ("pipe", "link", "."):
+        with pytest.raises(ConfigError, match=r"^audit: got .*; allowed is a file to append to"):
+            adapted.audit(tmp_path / name)
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(ConfigError, match="it is no plain file"):
+        adapted.audit(tmp_path / "pipe")
+    os.close(reader)
+    adapted.audit(tmp_path / "log")
+    assert (tmp_path / "log").read_bytes() == b""
 
 
 def test_what_killed_processes_left_is_swept_up(tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ class Adapted(nn.Module):
         self.__dict__["_session"] = Session(model, config, given, output)
         self._callbacks: dict[int, OnStep] = {}
         self._fingerprint: Tensor | None = None
+        # A pass may write to them, and a state belongs to the network as it was.
+        self._first_buffers = persist.buffers_of(self.source_network)
         self._say_where()
 
     # ------------------------------------------------------------------ predicting and learning
@@ -235,7 +237,8 @@ class Adapted(nn.Module):
 
     def particle(self, index: int) -> dict[str, Tensor]:
         """Adapted parameters of one particle of G·K, named as in the source model."""
-        return {name: value.clone() for name, value in self.layout.named(self.theta[index]).items()}
+        row = export.row_of(self, index)
+        return {name: value.clone() for name, value in self.layout.named(self.theta[row]).items()}
 
     def best(self) -> int:
         """The particle with the most label-free evidence."""
@@ -306,6 +309,8 @@ class Adapted(nn.Module):
         """``to``, ``cuda``, ``double``: moves the network and the state; particles never drop below float32."""
         self._session.move(fn)
         self._fingerprint = None
+        with torch.inference_mode(False):
+            self._first_buffers = {name: fn(value) for name, value in self._first_buffers.items()}
         self._say_where()
         return self
 
@@ -322,7 +327,7 @@ class Adapted(nn.Module):
 
     def _source_fingerprint(self) -> Tensor:
         if self._fingerprint is None:
-            told = persist.fingerprint(self.source_network).encode()
+            told = persist.fingerprint(self.source_network, self._first_buffers).encode()
             self._fingerprint = torch.tensor(list(told), dtype=torch.uint8)
         return self._fingerprint
 

@@ -1,5 +1,6 @@
 """From an adapter back to a plain module: for export, serving without adaptation, or comparison."""
 
+import operator
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -89,6 +90,18 @@ class FrozenParticle(nn.Module):
         return logits.log_softmax(dim=-1)
 
 
+def row_of(adapted: "Adapted", index: object) -> int:
+    """The row of a particle of G·K; from the end where it is negative."""
+    rows = adapted.config.rows
+    try:
+        row = rows if isinstance(index, bool) else operator.index(index)  # type: ignore[arg-type]
+    except TypeError:
+        row = rows
+    if not -rows <= row < rows:
+        raise ConfigError(f"index: got {index!r}; allowed are particles 0..{rows - 1}.")
+    return row
+
+
 def require_one_population(adapted: "Adapted", what: str) -> None:
     """Refuses to make one model of populations that have nothing to do with each other."""
     if adapted.config.populations > 1:
@@ -120,7 +133,8 @@ def freeze(adapted: "Adapted", which: Which) -> nn.Module:
     """
     require_one_population(adapted, "freeze")
     require_lasting(adapted, "freeze")
-    if isinstance(which, bool):
+    # An array would be compared value by value.
+    if isinstance(which, bool) or not isinstance(which, str | int):
         raise ConfigError(f"which: got {which!r}; allowed are 'merged', 'best', 'ensemble' or a number.")
     if which == "ensemble":
         return _on_its_own(FrozenEnsemble(adapted, adapted.folded_engine()).eval())

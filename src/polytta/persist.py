@@ -6,11 +6,12 @@ the file itself, a digest over all tensors and settings, and that the model is t
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -26,6 +27,7 @@ from polytta.settings.older import settings_of_format_1
 from polytta.settings.plain import from_plain, to_plain
 from polytta.settings.resolve import MOST_CLASSES
 from polytta.system.files import write_whole
+from polytta.system.json_text import parsed
 
 if TYPE_CHECKING:
     from polytta.adapter import Adapted
@@ -40,6 +42,26 @@ _SPREAD = 0x9E3779B97F4A7C1
 _AT_ONCE = 2**22
 _NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep", _GUARD)
 """Tensors that older states of this format do not have."""
+_MOST = 1e30
+"""Sums and products of larger numbers leave the range of float32."""
+_ROUNDING = 0.1
+"""By which probabilities of models in half precision may miss what they are to add up to."""
+_COUNTS = re.compile("step|guard_.*|optimizer_count|method_(.*_)?(collected|batches)")
+_OF_METHODS = re.compile("method_(.*_)?(mean_probs|entropy_average|window|(positive|negative)_(keys|entropy|probs))")
+_DISTRIBUTIONS = re.compile("(evidence|method)_(.*_)?probs|evidence_turn_(mean|recent)|guard_(source_)?answers")
+_RANGES = (
+    (_DISTRIBUTIONS, 0, 1 + _ROUNDING, "probabilities from 0 to 1, of 1 in all"),
+    (re.compile("evidence_(fine_)?agreement|evidence_turn_(near|far|self)"), -_ROUNDING, 1 + _ROUNDING, "shares of 1"),
+    (re.compile("(evidence|method)_(.*_)?entropy(_average)?"), -_ROUNDING, _MOST, f"numbers from 0 to {_MOST:g}"),
+    (
+        re.compile("learning_rates|pace_.*|optimizer_exp_avg_sq|evidence_(.*_)?(images|idle|asleep)|guard_compared"),
+        0,
+        _MOST,
+        f"numbers from 0 to {_MOST:g}",
+    ),
+    (re.compile(".*"), -_MOST, _MOST, f"finite numbers within {_MOST:g}"),
+)
+"""Of a tensor by its name, the first that fits: smallest and largest value, and both in words."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +90,7 @@ def save(adapted: "Adapted", path: Path) -> None:
     header = {
         "settings": to_plain(adapted.settings),
         "lr_origin": adapted.lr_origin,
-        "source": fingerprint(adapted.source_network),
+        "source": fingerprint(adapted.source_network, adapted._first_buffers),
         "totals": vars(adapted.totals),
     }
     text = json.dumps(header, sort_keys=True)
@@ -78,7 +100,7 @@ def save(adapted: "Adapted", path: Path) -> None:
 
 def read(path: Path) -> Stored:
     """A state file that is whole and ours."""
-    if not path.is_file():
+    if not _is_file(path):
         raise StateError(f"path: got {str(path)!r}, which is not a file; allowed is one written by Adapted.save.")
     try:
         with safe_open(str(path), framework="pt", device="cpu") as file:
@@ -96,11 +118,12 @@ def read(path: Path) -> Stored:
             f"path: got {str(path)!r}, which is damaged: its contents do not match its digest; allowed is a whole one."
         )
     try:
-        header = json.loads(metadata["header"])
+        header = parsed(metadata["header"])
         if metadata["format"] == OLDER_FORMAT:
             settings, origin = settings_of_format_1(header["config"]), header["config"]["lr_origin"]
         else:
             settings, origin = from_plain(header["settings"]), header["lr_origin"]
+        _check_kinds(settings)
         return Stored(tensors, settings, str(origin), str(header["source"]), Totals.from_plain(header["totals"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, PolyttaError):
@@ -108,6 +131,23 @@ def read(path: Path) -> Stored:
         raise StateError(
             f"path: got {str(path)!r}, whose settings are incomplete ({error}); allowed are all."
         ) from error
+
+
+def _is_file(path: Path) -> bool:
+    """Names that are too long for a file are of none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _check_kinds(settings: Settings) -> None:
+    """Refuses null and numbers for options that are neither; all else is checked wherever options come from."""
+    for name, hint in get_type_hints(Settings).items():
+        value, kinds = getattr(settings, name), get_args(hint) or (hint,)
+        lacking = value is None and type(None) not in kinds
+        if lacking or (isinstance(value, int | float) and not {int, float, bool} & set(kinds)):
+            raise StateError(f"{name}: got {value!r}; allowed is what Adapted.save wrote.")
 
 
 def check_parts(settings: Settings, path: Path, given: Collection[str]) -> None:
@@ -143,6 +183,8 @@ def load_named_state(session: Session, tensors: Mapping[str, Any]) -> None:
     """Makes a session go on from tensors by name, after checking that all of them fit."""
     if not isinstance(tensors, Mapping):
         raise StateError(f"state_dict: got {type(tensors).__name__}; allowed is what state_dict() returned.")
+    if not all(isinstance(name, str) for name in tensors):
+        raise StateError("state_dict: got a name that is no text; allowed is what state_dict() returned.")
     known = None if session.findings is None else session.findings.num_classes
     expected = first_state(session, check_classes(tensors, known))
     # What newer versions know of particles begins anew, and what another guard knew.
@@ -164,6 +206,8 @@ def _shapes(tensors: Mapping[str, Any]) -> dict[str, object]:
 def resume(adapted: "Adapted", stored: Stored, *, keep_rates: bool) -> None:
     """Makes an adapter go on where a file left off; learning rates are the file's, or the adapter's own."""
     session, tensors = adapted._session, dict(stored.tensors)
+    if not stored.totals.fit(session.config.rows):
+        raise StateError(f"totals: got those of other particles; allowed are lists of {session.config.rows}.")
     if not keep_rates:
         tensors["learning_rates"] = session.state.learning_rates
     load_named_state(session, tensors)
@@ -190,23 +234,24 @@ def _check_values(name: str, got: Tensor) -> None:
     """Refuses numbers that no step leaves behind."""
     if not got.is_floating_point():
         # Counts of steps and images; noise and schedules go by them.
-        counting = name == "step" or name.startswith((_GUARD, "optimizer_count"))
-        wrong = counting and bool(((got < 0) | (got > _MOST_STEPS)).any())
+        wrong = bool(_COUNTS.fullmatch(name)) and bool(((got < 0) | (got > _MOST_STEPS)).any())
         allowed = f"numbers from 0 to {_MOST_STEPS}"
-    elif name == "learning_rates":
-        # Unknown ones are NaN, all of them.
-        wrong = not bool(got.isnan().all()) and not bool((got.isfinite() & (got >= 0)).all())
-        allowed = "finite numbers >= 0, or NaN for all"
-    elif name.startswith("method_"):
-        # A method may mark what it does not have yet by infinity, or (SAR) by NaN.
+    elif name.startswith("method_") and not _OF_METHODS.fullmatch(name):
+        # Methods of one's own may mark by NaN or infinity what they do not have yet.
         wrong, allowed = False, ""
     else:
-        wrong, allowed = not bool(got.isfinite().all()), "finite numbers"
-        counts = ("images", "idle", "asleep", "fine_images", "turn_images", "mean_probs", "fine_probs", "batches")
-        if not wrong and name.startswith(_GUARD) and name != "guard_snapshots":
-            wrong, allowed = bool((got < 0).any()), "numbers >= 0"
-        if not wrong and name.startswith("evidence_") and name.removeprefix("evidence_").endswith(counts):
-            wrong, allowed = bool((got < 0).any()), "numbers >= 0"
+        least, most, allowed = next(known[1:] for known in _RANGES if known[0].fullmatch(name))
+        fine = (got >= least) & (got <= most)
+        # What is not known yet is NaN for a moving average and for all learning rates, and infinite for an empty slot.
+        if name == "learning_rates":
+            fine = fine | got.isnan().all()
+        elif name.endswith("_entropy_average"):
+            fine = fine | got.isnan()
+        elif name.endswith(("positive_entropy", "negative_entropy")):
+            fine = fine | (got == torch.inf)
+        wrong = not bool(fine.all())
+        if not wrong and _DISTRIBUTIONS.fullmatch(name):
+            wrong = bool((got.sum(dim=-1) > 1 + _ROUNDING).any())
     if wrong:
         raise StateError(f"state_dict: got a value in {name!r} that no step leaves behind; allowed are {allowed}.")
 
@@ -228,22 +273,43 @@ def check_classes(tensors: Mapping[str, Any], known: int | None) -> int:
 
 def check_source(adapted: "Adapted", stored: Stored, path: Path) -> None:
     """Refuses particles that belong to another network."""
-    newer = stored.source.startswith(_WHOLE)
-    if stored.source != (fingerprint if newer else _sampled_fingerprint)(adapted.source_network):
+    network, newer = adapted.source_network, stored.source.startswith(_WHOLE)
+    found = fingerprint(network, adapted._first_buffers) if newer else _sampled_fingerprint(network)
+    if stored.source != found:
         raise StateError(
             f"model: got one with other weights than the state in {str(path)!r} belongs to; allowed is the same one."
         )
 
 
-def fingerprint(network: nn.Module) -> str:
-    """Every value of every tensor, and what the layers are: their classes, and settings such as eps."""
+def buffers_of(network: nn.Module) -> dict[str, Tensor]:
+    """Copies of what a forward may write to: a network is known again by what it was before the first."""
+    parameters = _parameter_names(network)
+    with torch.inference_mode(False):
+        return {
+            name: value.detach().clone()
+            for name, value in network.state_dict().items()
+            if name not in parameters and isinstance(value, Tensor)
+        }
+
+
+def fingerprint(network: nn.Module, buffers: Mapping[str, Tensor]) -> str:
+    """Every value of every tensor, and what the layers are: their classes, and settings such as eps.
+
+    Weights are read off the network; ``buffers`` are those it began with.
+    """
     digest = hashlib.sha256()
     for name, module in network.named_modules():
         kind, eps = type(module), getattr(module, "eps", None)
         digest.update(f"{name}:{kind.__module__}.{kind.__qualname__}:{eps}:{module.extra_repr()}\n".encode())
-    for name, value in network.state_dict().items():
-        digest.update(f"{name}:{value.dtype}:{tuple(value.shape)}:{_summed(value)}\n".encode())
+    parameters = _parameter_names(network)
+    for name, value in {**network.state_dict(), **buffers}.items():
+        if name in parameters or name in buffers:
+            digest.update(f"{name}:{value.dtype}:{tuple(value.shape)}:{_summed(value)}\n".encode())
     return _WHOLE + digest.hexdigest()
+
+
+def _parameter_names(network: nn.Module) -> set[str]:
+    return {name for name, _ in network.named_parameters(remove_duplicate=False)}
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from typing import Any
 
 from polytta.errors import ConfigError
 from polytta.report.step import StepReport
+from polytta.system.files import open_to_append
 
 LOGGER = logging.getLogger("polytta")
 _LASTING = "rests"
@@ -60,7 +61,7 @@ class Events:
         LOGGER.log(level, "step %d: particle %d is %s%s%s", report.step, row, health, lost, what)
         if self.audit is not None:
             try:
-                with self.audit.open("a", encoding="utf-8") as file:
+                with open_to_append(self.audit) as file:
                     file.write(json.dumps(event, allow_nan=False) + "\n")
             except OSError as error:  # a full disk must not cost a step
                 LOGGER.warning("audit: %s cannot be written any more (%s)", self.audit, error)
@@ -70,8 +71,7 @@ class Events:
         """Writes every event from now on to a file as well, at its end; None writes to none."""
         if path is not None:
             try:
-                with path.open("a", encoding="utf-8"):
-                    pass
+                open_to_append(path).close()
             except OSError as error:
                 raise ConfigError(f"audit: got {str(path)!r} ({error}); allowed is a file to append to.") from error
         self.audit = path

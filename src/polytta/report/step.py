@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log
+from reprlib import repr as shortened
 from statistics import fmean
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from polytta.diversity import Diversifier
+from polytta.errors import StateError
 from polytta.report.measures import (
     disagreement_with_others,
     distance_to_source,
@@ -20,6 +22,8 @@ from polytta.report.measures import (
 )
 from polytta.report.signals import Signals
 from polytta.roles.measures import disagreement, entropy
+
+_MOST = 2**53
 
 
 @dataclass(frozen=True)
@@ -226,13 +230,19 @@ class Totals:
     actions: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
-    def from_plain(cls, stored: Mapping[str, Any]) -> "Totals":
-        """Totals from plain values, as JSON holds them."""
-        values = dict(stored)
-        for table in ("selected", "actions"):
-            values[table] = {name: tuple(counts) for name, counts in values.get(table, {}).items()}
-        values.update({name: tuple(value) for name, value in values.items() if isinstance(value, list)})
+    def from_plain(cls, stored: object) -> "Totals":
+        """Totals from plain values, as JSON holds them; older ones lack some."""
+        known = vars(cls())
+        if not isinstance(stored, Mapping) or not stored.keys() <= known.keys():
+            raise StateError(f"totals: got {shortened(stored)}; allowed are {', '.join(known)}.")
+        values = {name: _counts(name, value, known[name]) for name, value in stored.items()}
         return cls(**values)
+
+    def fit(self, rows: int) -> bool:
+        """Whether they are of so many particles."""
+        lists = [value for value in vars(self).values() if isinstance(value, tuple)]
+        lists += [*self.selected.values(), *self.actions.values()]
+        return all(len(counts) in (0, rows) for counts in lists)
 
     @property
     def forward_samples(self) -> int:
@@ -270,3 +280,17 @@ class Totals:
 def _added(left: tuple[int, ...], right: tuple[int, ...] | tuple[bool, ...]) -> tuple[int, ...]:
     left = left or (0,) * len(right)
     return tuple(a + int(b) for a, b in zip(left, right, strict=True))
+
+
+def _counts(name: str, stored: Any, like: Any) -> Any:
+    """A count, one per particle, or these by name, whichever ``like`` is."""
+    if isinstance(like, dict) and isinstance(stored, Mapping):
+        return {str(key): _counts(f"{name} {key}", counts, ()) for key, counts in stored.items()}
+    if isinstance(like, tuple) and isinstance(stored, list | tuple):
+        return tuple(_counts(name, count, 0) for count in stored)
+    if not isinstance(like, int) or type(stored) is not int or not 0 <= stored <= _MOST:
+        kind = "whole numbers" if isinstance(like, int) else "lists of whole numbers"
+        raise StateError(
+            f"totals: got {shortened(stored)} for {shortened(name)}; allowed are {kind} from 0 to {_MOST}."
+        )
+    return stored

@@ -6,6 +6,7 @@ import stat
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from polytta.errors import ConfigError, DiskError
 
@@ -16,9 +17,26 @@ _LEFT_BEHIND_AFTER = 600.0
 def as_path(argument: str, value: object) -> Path:
     """A path that a user gave."""
     given = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if not isinstance(given, str) or not given or "\0" in given:
+    if not isinstance(given, str) or not given or "\0" in given or not _can_be_named(given):
         raise ConfigError(f"{argument}: got {value!r}; allowed is the path of a file.")
     return Path(given)
+
+
+def _can_be_named(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def open_to_append(path: Path) -> IO[str]:
+    """A text file at its end; OSError for what is no plain file, since a pipe that nobody reads would wait for ever."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("it is no plain file")
+    return os.fdopen(handle, "a", encoding="utf-8")
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.lab.bench.cells import tiny_cell
 
+from polytta.errors import DiskError
 from polytta.lab.bench import kept_array
 from polytta.lab.bench.data import CorruptedImages, open_cell_stream
 
@@ -40,6 +41,33 @@ def test_what_is_not_as_it_was_written_is_not_whole(tmp_path: Path, how: str) ->
     assert kept_array.is_whole(file)
     assert np.array_equal(np.load(file), ARRAY)
     assert sorted(path.name for path in file.parent.iterdir()) == ["array.npy", "array.npy.sha256"]
+
+
+@pytest.mark.parametrize("name", ["array.npy", "array.npy.sha256"])
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_what_is_no_plain_file_is_never_read(tmp_path: Path, name: str, kind: str) -> None:
+    file, odd = tmp_path / "array.npy", tmp_path / name
+    kept_array.write(file, ARRAY)
+    odd.unlink()
+    if kind == "pipe":
+        os.mkfifo(odd)
+    else:
+        odd.symlink_to("/dev/zero")
+    assert not kept_array.is_whole(file)
+    if odd == file:
+        kept_array.write(file, ARRAY)
+        assert kept_array.is_whole(file)
+    else:
+        with pytest.raises(DiskError, match="which is no plain file"):
+            kept_array.write(file, ARRAY)
+
+
+def test_a_folder_in_place_of_an_array_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "array.npy").mkdir()
+    assert not kept_array.is_whole(tmp_path / "array.npy")
+    with pytest.raises(DiskError, match="which is a folder; allowed is a plain file"):
+        kept_array.write(tmp_path / "array.npy", ARRAY)
+    assert [path.name for path in tmp_path.iterdir()] == ["array.npy"]
 
 
 @pytest.mark.parametrize("how", ["noise", "truncated"])

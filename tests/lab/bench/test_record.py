@@ -8,6 +8,7 @@ from tests.lab.bench.records import PINS, random_record
 
 from polytta.errors import StateError
 from polytta.lab.bench.record import Record, canonical_json
+from polytta.lab.bench.store import places_of
 
 
 def test_a_record_comes_back_from_its_file_whole(tmp_path: Path) -> None:
@@ -37,7 +38,7 @@ def test_canonical_json_is_one_text_for_equal_values() -> None:
         canonical_json({"a": float("nan")})
 
 
-@pytest.mark.parametrize("damage", ["digit", "cut", "text", "other"])
+@pytest.mark.parametrize("damage", ["digit", "cut", "text", "other", "nested", "deep", "endless"])
 def test_a_damaged_file_is_refused_in_one_sentence_that_names_it(tmp_path: Path, damage: str) -> None:
     path = random_record().write(tmp_path)
     text = path.read_text()
@@ -47,11 +48,23 @@ def test_a_damaged_file_is_refused_in_one_sentence_that_names_it(tmp_path: Path,
         path.write_text(text[: len(text) // 2])
     elif damage == "text":
         path.write_bytes(b"\xff\xfe")
-    else:
+    elif damage == "other":
         path.write_text(json.dumps({"format": "another"}))
+    elif damage == "nested":
+        path.write_text("[" * 200_000)
+    elif damage == "deep":
+        path.write_text(text.replace('"brier": 0.3', '"brier": ' + "[" * 500 + "]" * 500))
+    else:
+        path.write_text(text.replace('"brier": 0.3', '"brier": 1e400'))
     with pytest.raises(StateError, match=path.name) as refused:
         Record.read(path)
     assert "\n" not in str(refused.value)
+
+
+def test_places_that_nobody_can_read_are_none(tmp_path: Path) -> None:
+    for text in ('{"places": {"mine": "/data"}}', "[" * 50_000, "3", '{"places": 3}'):
+        (tmp_path / "grid.json").write_text(text)
+        assert places_of(tmp_path) == ({"mine": "/data"} if "mine" in text else {})
 
 
 @pytest.mark.parametrize("ends", [(20, 39), ()])

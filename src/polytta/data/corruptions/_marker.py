@@ -16,6 +16,7 @@ from polytta.data.datasets.base import GENERATED_MARKER
 from polytta.errors import DataError, InputError, Stopped
 from polytta.system.alone import alone_at
 from polytta.system.files import write_whole
+from polytta.system.json_text import parsed
 
 
 @contextmanager
@@ -52,11 +53,11 @@ def _complete_before(root: Path, path: Path, settings: dict[str, Any]) -> dict[s
             )
         return {}
     try:
-        stored = json.loads(path.read_text("utf-8"))
+        stored = parsed(path.read_text("utf-8"))
         before = stored["settings"]
         complete = {str(name): set(map(int, done)) for name, done in stored["complete"].items()}
         differing = [key for key, value in settings.items() if before.get(key) != value]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: got no record of generated data; allowed is what `polytta corrupt` wrote.") from error
     if differing:
         key = differing[0]

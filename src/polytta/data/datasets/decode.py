@@ -14,6 +14,8 @@ from polytta.errors import DataError
 FORMATS = ("JPEG", "PNG", "WEBP")
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 MAX_PIXELS = 64_000_000
+# What so many pixels take without any compression, and some more.
+MAX_BYTES = 2**28
 # An image of one row of pixels would be enormous by the time its shorter side is as long as a model wants it.
 MAX_RATIO = 100
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from polytta.data.datasets.cifar_c import severity_of_arrays
 from polytta.data.datasets.folders import class_folders, index_class_folders
 from polytta.data.datasets.imagenet_classes import imagenet_wnids
 from polytta.errors import DataError
+from polytta.system.json_text import parsed
 
 CIFAR_C, IMAGENET_C = "cifar-c", "imagenet-c"
 
@@ -62,13 +62,13 @@ def read_generated(folder: Path) -> Generated | None:
     if not marker.is_file():
         return None
     try:
-        stored = json.loads(marker.read_text("utf-8"))
+        stored = parsed(marker.read_text("utf-8"))
         layout = stored.get("settings", {}).get("layout")
         if layout not in (CIFAR_C, IMAGENET_C):
             return None
         complete = {str(name): tuple(map(int, done)) for name, done in stored["complete"].items()}
         classes = None if stored.get("classes") is None else tuple(map(str, stored["classes"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{marker}: got no record of generated data; allowed is what `polytta corrupt` wrote."
         ) from error

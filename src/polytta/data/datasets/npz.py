@@ -6,12 +6,14 @@ be and are read whole.
 
 from __future__ import annotations
 
+import io
+import math
 import os
 import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -21,6 +23,8 @@ from polytta.data.datasets.base import MAX_CLASSES, ArrayImages, numbered_classe
 from polytta.errors import DataError
 
 LOCAL_HEADER = 30
+MAX_BYTES = 2**33
+_MAX_HEADER = 2**16
 
 
 def npz_images(file: str | os.PathLike[str], classes: tuple[str, ...] | None = None) -> ArrayImages:
@@ -42,7 +46,8 @@ def _member(path: Path, key: str) -> NDArray[Any]:
     try:
         with zipfile.ZipFile(path) as archive:
             entry = archive.getinfo(f"{key}.npy")
-            return _array(path, key, entry)
+            stored = entry.compress_type == zipfile.ZIP_STORED
+            return _array(path, key, entry) if stored else _whole(archive, path, key, entry)
     except DataError:
         raise
     # What a damaged or a foreign file can go wrong with has no end of names.
@@ -54,25 +59,48 @@ def _member(path: Path, key: str) -> NDArray[Any]:
         ValueError,
         OverflowError,
         EOFError,
+        MemoryError,
         struct.error,
     ) as error:
         raise DataError(f"{path}: got no array {key}; allowed is an npz archive with x and y.") from error
 
 
 def _array(path: Path, key: str, entry: zipfile.ZipInfo) -> NDArray[Any]:
-    if entry.compress_type != zipfile.ZIP_STORED:
-        with np.load(path) as arrays:
-            whole: NDArray[Any] = arrays[key]
-        return whole
     with path.open("rb") as file:
         file.seek(entry.header_offset)
         name_length, extra_length = struct.unpack("<26x2H", file.read(LOCAL_HEADER))
         file.seek(entry.header_offset + LOCAL_HEADER + name_length + extra_length)
-        version = npy.read_magic(file)
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read_header(file)
-        if dtype.hasobject:
-            raise DataError(f"{path}: got {key} as Python objects; allowed are numbers.")
+        start = file.tell()
+        shape, fortran, dtype, length = _header(path, key, file)
         if not all(shape):
             return np.zeros(shape, dtype)
-        return np.memmap(path, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+        return np.memmap(path, dtype, "r", start + length, shape, "F" if fortran else "C")
+
+
+def _whole(archive: zipfile.ZipFile, path: Path, key: str, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """A compressed array, read only if it is as large as it says: memory is taken by what its header claims."""
+    with archive.open(entry) as file:
+        shape, _, dtype, length = _header(path, key, file)
+    size, held = math.prod(shape) * dtype.itemsize, entry.file_size - length
+    if not 0 <= size <= held:
+        raise DataError(f"{path}: got {key} of {size:,} bytes, with {held:,} in the archive; allowed is all of it.")
+    if size > MAX_BYTES:
+        raise DataError(
+            f"{path}: got {key} of {size:,} bytes, compressed; allowed are {MAX_BYTES:,}, or np.savez, whose archives "
+            "are not read whole."
+        )
+    with archive.open(entry) as file:
+        whole: NDArray[Any] = npy.read_array(file)
+    return whole
+
+
+def _header(path: Path, key: str, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether columns come first, and type of the array that a file goes on with, and how long that took."""
+    # A header may claim any length too.
+    head = io.BytesIO(file.read(_MAX_HEADER))
+    version = npy.read_magic(head)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read_header(head)
+    if dtype.hasobject:
+        raise DataError(f"{path}: got {key} as Python objects; allowed are numbers.")
+    return shape, fortran, dtype, head.tell()

@@ -6,7 +6,6 @@ Nothing but the standard library is needed for that, which is why the webdataset
 
 from __future__ import annotations
 
-import json
 import os
 import tarfile
 from array import array
@@ -18,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polytta.data.datasets.base import MAX_CLASSES, Labels, Origin, Sample, origin_of, require
-from polytta.data.datasets.decode import SUFFIXES, decode_image
+from polytta.data.datasets.decode import MAX_BYTES, SUFFIXES, decode_image
 from polytta.data.datasets.pathindex import PathIndex
 from polytta.errors import DataError
+from polytta.system.json_text import parsed
 
+_MAX_LABEL_BYTES = 2**20
 _SAMPLE = "KEY.jpg beside KEY.cls or KEY.json"
 
 
@@ -102,6 +103,7 @@ def _samples(path: Path) -> Iterator[tuple[int, int, int]]:
                         yield _complete(path, key, image, label)
                     key, image, label = f"{folder}/{stem}", None, None
                 if f".{extension.lower()}" in SUFFIXES:
+                    _require_size(path, member, MAX_BYTES)
                     image = (member.offset_data, member.size)
                 elif extension in ("cls", "json"):
                     label = _label(tar, member, path)
@@ -112,15 +114,25 @@ def _samples(path: Path) -> Iterator[tuple[int, int, int]]:
 
 
 def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> int:
+    _require_size(path, member, _MAX_LABEL_BYTES)
     file = tar.extractfile(member)
     text = file.read() if file else b""
     try:
-        label = int(json.loads(text)["label"] if member.name.endswith(".json") else text)
+        told = parsed(text)["label"] if member.name.endswith(".json") else text
+        if isinstance(told, bool) or (isinstance(told, float) and not told.is_integer()):
+            raise ValueError(told)
+        label = int(told)
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: got {member.name} without a label; allowed is one whole number.") from error
     if not 0 <= label < MAX_CLASSES:
         raise DataError(f"{path}: got {member.name} with label {label}; allowed are 0 to {MAX_CLASSES - 1}.")
     return label
+
+
+def _require_size(path: Path, member: tarfile.TarInfo, most: int) -> None:
+    """Sparse files are as large as they say, whatever the size of the shard."""
+    if not 0 <= member.size <= most:
+        raise DataError(f"{path}: got {member.name} of {member.size:,} bytes; allowed are {most:,}.")
 
 
 def _complete(path: Path, key: str, image: tuple[int, int] | None, label: int | None) -> tuple[int, int, int]:

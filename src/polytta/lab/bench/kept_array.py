@@ -3,12 +3,14 @@
 import hashlib
 import os
 import secrets
+import stat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polytta.errors import DiskError
 from polytta.system.files import write_whole
 
 _SEEN: dict[Path, tuple[int, int]] = {}
@@ -19,6 +21,9 @@ def is_whole(file: Path) -> bool:
     """Whether a file is there and what was written; it is read once per process, and again when it has changed."""
     try:
         state = file.stat()
+        # A pipe waits for ever, and a device never ends.
+        if not (stat.S_ISREG(state.st_mode) and _digest_file(file).is_file()):
+            return False
         marks = (state.st_mtime_ns, state.st_size)
         if _SEEN.get(file) == marks:
             return True
@@ -38,6 +43,8 @@ def write(file: Path, array: NDArray[Any]) -> None:
         with beside.open("xb") as stream:
             np.save(stream, array)
         digest = _digest(beside)
+        if file.is_dir():
+            raise DiskError(f"cache: got {file}, which is a folder; allowed is a plain file, or nothing.")
         beside.replace(file)
     except BaseException:
         beside.unlink(missing_ok=True)

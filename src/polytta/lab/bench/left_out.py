@@ -18,6 +18,7 @@ from polytta.lab.bench.corrupted_images import CorruptedImages, CutImages
 from polytta.lab.bench.data import CORRUPTED, PLAIN, open_cell_stream
 from polytta.lab.bench.on_machine import PRELOAD
 from polytta.system.files import write_whole
+from polytta.system.json_text import parsed
 from polytta.system.workers import Worker, run_tasks, usable_cores
 
 _FILES_PER_TASK = 64
@@ -112,7 +113,7 @@ def _broken_among(paths: list[str], worker: Worker) -> list[Unreadable]:
 
 def _read(file: Path) -> list[Unreadable]:
     try:
-        stored: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))
+        stored: list[dict[str, Any]] = parsed(file.read_text("utf-8"))
         return [Unreadable(**one) for one in stored]
     except (OSError, ValueError, TypeError):
         return []

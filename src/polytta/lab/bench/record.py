@@ -22,6 +22,7 @@ from polytta.lab.bench.cell import Cell, listed
 from polytta.lab.scores import Reliability
 from polytta.roles.registry import as_tuples
 from polytta.system.files import write_whole
+from polytta.system.json_text import parsed
 
 FORMAT = "polytta-record-2"
 KEY_DIGITS = 24
@@ -217,7 +218,12 @@ class Record:
         if not isinstance(stored, Mapping) or stored.get("format") not in (FORMAT, older.FORMAT):
             raise StateError(f"record: got another format; allowed are {FORMAT} and {older.FORMAT}.")
         whole = {name: value for name, value in stored.items() if name != "sha256"}
-        if stored.get("sha256") != _sha256(whole):
+        try:
+            same = stored.get("sha256") == _sha256(whole)
+        except ValueError:
+            # Numbers that are not finite, which no record has.
+            same = False
+        if not same:
             raise StateError(
                 "record: got contents that do not match their checksum; allowed is the file as it was written."
             )
@@ -252,11 +258,13 @@ class Record:
     def read(cls, path: str | os.PathLike[str]) -> "Record":
         """The record in a file."""
         try:
-            return cls.from_dict(json.loads(Path(path).read_bytes()))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            stored = parsed(Path(path).read_bytes())
+        except ValueError as error:
             raise StateError(
                 f"{path}: record: got no JSON ({error}); allowed is a file that `polytta bench` wrote."
             ) from error
+        try:
+            return cls.from_dict(stored)
         except StateError as error:
             raise StateError(f"{path}: {error}") from error
 

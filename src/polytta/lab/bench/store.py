@@ -24,6 +24,7 @@ from polytta.lab.bench.plan import Plan
 from polytta.lab.bench.record import Record
 from polytta.lab.bench.table import PARQUET, as_parquet, tables_of
 from polytta.system.files import write_whole
+from polytta.system.json_text import parsed
 
 
 class Store:
@@ -93,7 +94,7 @@ class Store:
 def places_of(folder: Path) -> dict[str, str]:
     """Where the datasets of a benchmark lay, by name; nothing where nobody noted it."""
     try:
-        places = json.loads((folder / "grid.json").read_text("utf-8"))["places"]
+        places = parsed((folder / "grid.json").read_text("utf-8"))["places"]
         return {str(name): str(path) for name, path in places.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -7,6 +7,7 @@ from pathlib import Path
 from polytta.errors import InputError
 from polytta.lab.perf.goals import LABELS
 from polytta.system.files import write_whole
+from polytta.system.json_text import parsed
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Measurements:
     def load(cls, path: Path, option: str = "--show") -> "Measurements":
         """Reads what ``save`` wrote."""
         try:
-            stored = json.loads(path.read_text())
+            stored = parsed(path.read_text())
             return cls(**{**stored, "measured": [Measurement(**one) for one in stored["measured"]]})
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"{option}: got {path}; allowed is a performance.json of polytta perf.") from error

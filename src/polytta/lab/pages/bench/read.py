@@ -5,7 +5,6 @@ of images is in both the length of the stream, also where the cell asked for all
 """
 
 import csv
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ from polytta.lab.bench.store import read_records
 from polytta.lab.bench.table import TABLE, TIMES
 from polytta.lab.pages.bench.panel import PANEL_FIELDS, Entry
 from polytta.lab.pages.bench.pins import pinned_facts
+from polytta.system.json_text import parsed
 
 FACTS = "facts.json"
 _WHOLE_NUMBERS = ("severity", "batch_size", "images", "particles", "seed")
@@ -66,7 +66,7 @@ def _facts(path: Path) -> tuple[str, ...]:
     if not path.is_file():
         return ()
     try:
-        return tuple(map(str, json.loads(path.read_text("utf-8"))))
+        return tuple(map(str, parsed(path.read_text("utf-8"))))
     except (ValueError, TypeError) as error:
         raise InputError(
             f"DIR: got {path}, which is no list of facts; allowed is what `polytta report` wrote."
