@@ -142,20 +142,21 @@ class TextEncoder:
     def _require_whole(self, sentences: Sequence[str], tokens: Tensor) -> None:
         """Tokenizers cut what is too long, some without a word."""
         count = getattr(self._tokenizer, "encode", None)
-        longest = max(sentences, key=len)
         if not callable(count):
-            return
-        try:
-            needed = len(count(longest))
-        except Exception:
             return
         # Some count the marks of beginning and end, some leave them to the caller.
         marks = 0 if hasattr(self._tokenizer, "model_max_length") else 2
-        if needed + marks > tokens.shape[1]:
-            raise InputError(
-                f"classes, templates: got {shorten(longest, 60)!r}, which takes {needed + marks} tokens; allowed are "
-                f"{tokens.shape[1]}, as the text encoder has."
-            )
+        # Letters say little about tokens, so each sentence is counted.
+        for sentence in dict.fromkeys(sentences):
+            try:
+                needed = len(count(sentence)) + marks
+            except Exception:
+                return
+            if needed > tokens.shape[1]:
+                raise InputError(
+                    f"classes, templates: got {shorten(sentence, 60)!r}, which takes {needed} tokens; allowed are "
+                    f"{tokens.shape[1]}, as the text encoder has."
+                )
 
 
 def pooled(output: Any) -> Tensor:
