@@ -23,6 +23,6 @@ class Cuts:
 def test_text_that_is_cut_is_named_beside_text_of_more_letters() -> None:
     letters, words = "delivery" + " sailing" * 6, "a " * 12 + "cat"
     assert len(words) < len(letters)
-    with pytest.raises(InputError, match="got 'a photo of a a a .*', which takes 19 tokens; allowed are 16"):
+    with pytest.raises(InputError, match=r"got 'a photo of a a a .*', which takes 19 tokens; allowed are 16"):
         zero_shot(tiny_clip(), Cuts(), [letters, "dog", words], "photo")
     zero_shot(tiny_clip(), Cuts(), [letters, "dog"], "photo")
