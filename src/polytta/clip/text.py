@@ -58,13 +58,7 @@ class TextEncoder:
             ) from error
         if not isinstance(found, Tensor) and hasattr(found, "keys") and "input_ids" in found:
             found = found["input_ids"]
-        tokens = torch.as_tensor(found) if isinstance(found, Tensor | list) else None
-        if tokens is None or tokens.dim() != 2 or tokens.shape[0] != len(sentences) or tokens.is_floating_point():
-            got = tuple(tokens.shape) if tokens is not None else type(found).__name__
-            raise InputError(
-                f"tokenizer: got {got} for {len(sentences)} sentences; allowed are (N, L) whole numbers, or a "
-                "dictionary with these as 'input_ids'."
-            )
+        tokens = _numbers(found, len(sentences))
         self._require_whole(sentences, tokens)
         return tokens.to(self.device)
 
@@ -91,12 +85,12 @@ class TextEncoder:
         """(N, D) unit features of (N, L) tokens; InputError for those of another vocabulary or length."""
         try:
             found = self._encode(tokens)
-        except (IndexError, RuntimeError, ValueError) as error:
-            if isinstance(error, torch.OutOfMemoryError):
-                raise
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
             raise InputError(
                 f"tokenizer: got {tuple(tokens.shape)} token numbers up to {int(tokens.max())}, which the text encoder "
-                f"cannot take; allowed is the model's own tokenizer; it said: {' '.join(str(error).split())}"
+                f"cannot take; allowed is the model's own tokenizer; it said: {type(error).__name__}: {' '.join(str(error).split())}"
             ) from error
         return F.normalize(pooled(found), dim=-1)
 
@@ -157,6 +151,31 @@ class TextEncoder:
                     f"classes, templates: got {shorten(sentence, 60)!r}, which takes {needed} tokens; allowed are "
                     f"{tokens.shape[1]}, as the text encoder has."
                 )
+
+
+def _numbers(found: object, count: int) -> Tensor:
+    """(N, L) whole numbers of ``count`` sentences from what a tokenizer returned."""
+    got: object = type(found).__name__
+    if isinstance(found, list) and found and all(isinstance(row, list | Tensor) for row in found):
+        lengths = sorted({len(row) if isinstance(row, list) or row.dim() else 0 for row in found})
+        if len(lengths) > 1:
+            raise InputError(
+                f"tokenizer: got rows of {lengths[0]} to {lengths[-1]} numbers for {count} sentences; allowed are rows "
+                'of one length, for which tokenizers of transformers need padding="max_length".'
+            )
+        got = f"a list of {type(found[0]).__name__}"
+    try:
+        tokens = torch.as_tensor(found) if isinstance(found, Tensor | list) else None
+    except Exception:
+        tokens = None
+    whole = tokens is not None and not tokens.is_floating_point() and not tokens.is_complex()
+    if tokens is None or not whole or tokens.dim() != 2 or tokens.shape[0] != count or not tokens.shape[1]:
+        got = got if tokens is None else tuple(tokens.shape) if whole else f"{tuple(tokens.shape)} of {tokens.dtype}"
+        raise InputError(
+            f"tokenizer: got {got} for {count} sentences; allowed are (N, L) whole numbers, or a dictionary with these "
+            "as 'input_ids'."
+        )
+    return tokens
 
 
 def pooled(output: Any) -> Tensor:
