@@ -88,9 +88,10 @@ class TextEncoder:
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
+            said = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise InputError(
                 f"tokenizer: got {tuple(tokens.shape)} token numbers up to {int(tokens.max())}, which the text encoder "
-                f"cannot take; allowed is the model's own tokenizer; it said: {type(error).__name__}: {' '.join(str(error).split())}"
+                f"cannot take; allowed is the model's own tokenizer; it said: {said}"
             ) from error
         return F.normalize(pooled(found), dim=-1)
 

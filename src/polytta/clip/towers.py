@@ -62,13 +62,23 @@ def take_apart(model: Any, tokenizer: Tokenizer, sentence: str) -> Towers:
     for name in list(model._modules):
         # What reads is not needed to look, nor what does not to read.
         (looker if name in reads else reader)._modules[name] = None
-    scale, bias = getattr(model, "logit_scale", None), getattr(model, "logit_bias", None)
-    return Towers(
-        ImageEncoder(looker, image),
-        encoder,
-        torch.tensor(USUAL_SCALE) if scale is None else scale.detach().clone().squeeze(),
-        None if bias is None else bias.detach().clone().squeeze(),
-    )
+    scale = _number(model, "logit_scale")
+    usual = torch.tensor(USUAL_SCALE) if scale is None else scale
+    return Towers(ImageEncoder(looker, image), encoder, usual, _number(model, "logit_bias"))
+
+
+def _number(model: nn.Module, name: str) -> Tensor | None:
+    """A model's number of that name, whatever holds it."""
+    found = getattr(model, name, None)
+    if found is None:
+        return None
+    number = found.detach().clone() if isinstance(found, Tensor) else None
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        number = torch.tensor(float(found))
+    if number is None or number.numel() != 1 or not bool(number.isfinite().all()):
+        got = repr(found) if number is None else number.item() if number.numel() == 1 else f"{tuple(number.shape)}"
+        raise ModelError(f"model: got {got} as {name}; allowed is one finite number.")
+    return number.squeeze()
 
 
 def _called(model: nn.Module, run: Callable[[], object]) -> set[str]:
