@@ -1,6 +1,5 @@
 """Finds the two encoders of a CLIP-like model: of open_clip, of transformers, or any object that has both."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from polytta.clip.calls import called, called_by_image, without_images, without_text
 from polytta.clip.text import TextEncoder, Tokenizer, pooled
 from polytta.errors import ModelError
 from polytta.network.copies import share_structure
@@ -58,10 +58,11 @@ def take_apart(model: Any, tokenizer: Tokenizer, sentence: str) -> Towers:
     image, text = found[0]
     reader, looker = share_structure(model), share_structure(model)
     encoder = TextEncoder(reader, getattr(reader, text), tokenizer)
-    reads = _called(reader, lambda: encoder.encoded(encoder.tokens([sentence])))
-    for name in list(model._modules):
-        # What reads is not needed to look, nor what does not to read.
-        (looker if name in reads else reader)._modules[name] = None
+    reads = called(reader, lambda: encoder.encoded(encoder.tokens([sentence])))
+    looks = called_by_image(reader, getattr(reader, image))
+    twins = dict(zip(reader.modules(), looker.modules(), strict=True))
+    without_text(looker, {twins[part] for part in reads}, None if looks is None else {twins[part] for part in looks})
+    without_images(reader, reads, looks)
     scale = _number(model, "logit_scale")
     usual = torch.tensor(USUAL_SCALE) if scale is None else scale
     return Towers(ImageEncoder(looker, image), encoder, usual, _number(model, "logit_bias"))
@@ -79,20 +80,3 @@ def _number(model: nn.Module, name: str) -> Tensor | None:
         got = repr(found) if number is None else number.item() if number.numel() == 1 else f"{tuple(number.shape)}"
         raise ModelError(f"model: got {got} as {name}; allowed is one finite number.")
     return number.squeeze()
-
-
-def _called(model: nn.Module, run: Callable[[], object]) -> set[str]:
-    """Which of a module's own parts, or parts of these, are called."""
-    seen: set[str] = set()
-    handles = [
-        module.register_forward_hook(lambda *_, name=name: seen.add(name.partition(".")[0]))
-        for name, module in model.named_modules()
-        if name
-    ]
-    try:
-        with torch.no_grad():
-            run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return seen
