@@ -6,10 +6,19 @@ from typing import Any
 import pytest
 import torch
 from tests.clip.tiny_clip import LENGTH, TinyClip, tiny_clip, tokenize
-from torch import Tensor
+from tests.extras import needs
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from polytta.clip import zero_shot
+import polytta
+from polytta.clip import ZeroShot, zero_shot
+from polytta.clip.text import pooled
 from polytta.errors import InputError
+from polytta.methods import TPT, CLIPArTT
+from polytta.methods.prompts import Prompts
+from polytta.models._torchvision_cpu import import_zoo
+
+CLASSES = ("cat", "dog", "sport car")
 
 
 class Cuts:
@@ -69,3 +78,96 @@ def test_whatever_an_encoder_says_is_told() -> None:
 
     with pytest.raises(InputError, match=r"which the text encoder cannot take; allowed is .* it said: KeyError: 'pad'"):
         zero_shot(Picky(), tokenize, ["cat", "dog"], "photo")
+
+
+class Padded(nn.Module):
+    """As the models of transformers; whether its text encoder reads both ways is for each to say."""
+
+    causal = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clip, self.masks = tiny_clip(), list[bool]()
+        for block in self.clip.text_blocks:
+            block.causal = self.causal
+
+    def get_image_features(self, x: Tensor) -> Tensor:
+        return self.clip.encode_image(x)
+
+    def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        self.masks.append(attention_mask is not None)
+        clip = self.clip
+        states = clip.token_embedding(input_ids) + clip.positional_embedding
+        if attention_mask is not None:
+            states = states * attention_mask.unsqueeze(-1)
+        states = clip.ln_final(clip.text_blocks(states))
+        return states[torch.arange(len(input_ids)), input_ids.argmax(dim=-1)] @ clip.text_projection
+
+
+class Causal(Padded):
+    causal = True
+
+
+def with_mask(sentences: Sequence[str]) -> dict[str, Tensor]:
+    tokens = tokenize(sentences)
+    return {"input_ids": tokens, "attention_mask": (tokens > 0).long()}
+
+
+def read_by(kind: type[Padded], tokenizer: Callable[..., Any] = with_mask) -> tuple[Padded, ZeroShot]:
+    model = kind().eval()
+    return model, zero_shot(model, tokenizer, CLASSES, "photo")
+
+
+def told(model: Padded, sentences: Sequence[str]) -> Tensor:
+    with torch.no_grad():
+        return F.normalize(model.get_text_features(**with_mask(sentences)), dim=-1)
+
+
+@pytest.mark.parametrize("kind", [Padded, Causal])
+def test_what_a_tokenizer_masks_is_masked(kind: type[Padded]) -> None:
+    model, network = read_by(kind)
+    wanted = told(model, [f"a photo of a {name}" for name in CLASSES])
+    assert torch.allclose(network.class_features, wanted, atol=1e-6)
+    prompts = Prompts.of(network, "a photo of a")
+    wanted = told(model, [f"a photo of a {name}." for name in CLASSES])
+    assert torch.allclose(prompts.features(prompts.first.unsqueeze(0))[0], wanted, atol=1e-6)
+    sentence = "a photo of a cat or sport car"
+    assert torch.allclose(network.text.features([sentence])[0], told(model, [sentence])[0], atol=1e-6)
+
+
+def test_a_causal_encoder_is_given_no_mask() -> None:
+    _, network = read_by(Causal)
+    assert network.text.module.masks
+    assert not any(network.text.module.masks)
+    _, bare = read_by(Causal, tokenize)
+    assert torch.equal(network.class_features, bare.class_features)
+    _, unlike = read_by(Padded, tokenize)
+    assert not torch.allclose(read_by(Padded)[1].class_features, unlike.class_features, atol=1e-3)
+
+
+def test_a_mask_of_another_shape_gets_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"got an attention_mask of \(1, 4\) for tokens of \(1, 16\); allowed"):
+        read_by(Padded, lambda texts: {**with_mask(texts), "attention_mask": torch.ones(len(texts), 4).long()})
+
+
+@needs("transformers")
+@pytest.mark.filterwarnings("ignore")
+def test_masks_reach_a_bidirectional_model_of_transformers() -> None:
+    library = import_zoo("transformers")
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = library.ChineseCLIPConfig(
+        text_config={**sizes, "vocab_size": 100},
+        vision_config={**sizes, "image_size": 32, "patch_size": 8},
+        projection_dim=8,
+    )
+    torch.manual_seed(0)
+    model = library.ChineseCLIPModel(config).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(15 if parameter.dim() > 1 else 1)
+    network = zero_shot(model, with_mask, CLASSES, "photo")
+    with torch.no_grad():
+        wanted = pooled(model.get_text_features(**with_mask([f"a photo of a {name}" for name in CLASSES])))
+    assert torch.allclose(network.class_features, F.normalize(wanted, dim=-1), atol=1e-5)
+    for method in (TPT(views=2, share=0.5), CLIPArTT(classes=2, steps=1)):
+        adapted = polytta.adapt(network, method, particles=1, lr=1e-3, exclude=None)
+        assert bool(adapted(torch.randn(2, 3, 32, 32)).isfinite().all())

@@ -58,7 +58,7 @@ def take_apart(model: Any, tokenizer: Tokenizer, sentence: str) -> Towers:
     image, text = found[0]
     reader, looker = share_structure(model), share_structure(model)
     encoder = TextEncoder(reader, getattr(reader, text), tokenizer)
-    reads = called(reader, lambda: encoder.encoded(encoder.tokens([sentence])))
+    reads = called(reader, lambda: encoder.encoded(*encoder.read([sentence])))
     looks = called_by_image(reader, getattr(reader, image))
     twins = dict(zip(reader.modules(), looker.modules(), strict=True))
     without_text(looker, {twins[part] for part in reads}, None if looks is None else {twins[part] for part in looks})
