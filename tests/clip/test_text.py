@@ -13,7 +13,7 @@ from torch.nn import functional as F
 import polytta
 from polytta.clip import ZeroShot, zero_shot
 from polytta.clip.text import pooled
-from polytta.errors import InputError
+from polytta.errors import InputError, ModelError
 from polytta.methods import TPT, CLIPArTT
 from polytta.methods.prompts import Prompts
 from polytta.models._torchvision_cpu import import_zoo
@@ -78,6 +78,16 @@ def test_whatever_an_encoder_says_is_told() -> None:
 
     with pytest.raises(InputError, match=r"which the text encoder cannot take; allowed is .* it said: KeyError: 'pad'"):
         zero_shot(Picky(), tokenize, ["cat", "dog"], "photo")
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_text_features_are_finite(value: float) -> None:
+    class Broken(TinyClip):
+        def encode_text(self, tokens: Tensor) -> Tensor:
+            return torch.full((len(tokens), 24), value)
+
+    with pytest.raises(ModelError, match="model: got text features with NaN or infinity; allowed are finite ones"):
+        zero_shot(Broken(), tokenize, ["cat", "dog"], "photo")
 
 
 class Padded(nn.Module):

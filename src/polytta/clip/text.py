@@ -90,6 +90,8 @@ class TextEncoder:
             filled = part + part[-1:] * (_AT_ONCE - len(part))
             with torch.no_grad(), torch.inference_mode(False):
                 found = self.encoded(*self.read(filled))
+            if not bool(found.isfinite().all()):
+                raise ModelError("model: got text features with NaN or infinity; allowed are finite ones.")
             self._known.update(zip(part, found[: len(part)], strict=True))
         found = torch.stack([self._known[one] for one in sentences])
         for one in list(self._known)[: max(0, len(self._known) - _SENTENCES_KEPT)]:
