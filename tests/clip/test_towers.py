@@ -103,13 +103,30 @@ def test_each_encoder_keeps_what_it_calls(kind: Callable[[], nn.Module]) -> None
     polytta.adapt(network, polytta.methods.TPT(views=2, share=0.5))(x)
 
 
-def test_where_no_image_is_found_that_a_model_takes_text_alone_decides() -> None:
-    class Odd(Holds):
+class Odd(Shares):
+    """Takes images of a size that nobody would try."""
+
+    def encode_image(self, x: Tensor) -> Tensor:
+        if x.shape[-1] != 33:
+            raise ValueError("33 pixels")
+        return super().encode_image(x[..., :32, :32])
+
+
+def test_a_shared_part_that_could_not_be_seen_gets_one_sentence() -> None:
+    model, x = Odd().eval(), torch.randn(2, 3, 33, 33)
+    with pytest.raises(ModelError, match=r"got Odd, whose image encoder needs a part of its text encoder .*image_size"):
+        made(model)(x)
+    model.image_size = 33
+    assert bool(polytta.adapt(made(model), "tent", lr=1e-3, exclude=None)(x).isfinite().all())
+
+
+def test_an_encoder_held_in_one_part_needs_no_image() -> None:
+    class Alone(Holds):
         def encode_image(self, x: Tensor) -> Tensor:
             if x.shape[-1] != 33:
                 raise ValueError("33 pixels")
             return super().encode_image(x[..., :32, :32])
 
-    network = made(Odd().eval())
+    network = made(Alone().eval())
     assert bool(polytta.adapt(network, "tent", lr=1e-3, exclude=None)(torch.randn(2, 3, 33, 33)).isfinite().all())
     assert not any("text_blocks" in name for name, _ in network.named_modules())

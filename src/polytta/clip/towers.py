@@ -42,7 +42,16 @@ class ImageEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, D) features."""
-        return pooled(getattr(self.model, self.call)(x))
+        try:
+            return pooled(getattr(self.model, self.call)(x))
+        except (AttributeError, TypeError) as error:
+            # What was taken out is None; where no image was found to try, this is the first time that it is missed.
+            if "NoneType" not in str(error):
+                raise
+            raise ModelError(
+                f"model: got {type(self.model).__name__}, whose image encoder needs a part of its text encoder ({error}"
+                "); allowed is a model with the size of its images as image_size, so that this is seen before."
+            ) from error
 
 
 def take_apart(model: Any, tokenizer: Tokenizer, sentence: str) -> Towers:
