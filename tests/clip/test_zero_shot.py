@@ -203,7 +203,10 @@ CLIP = tiny_clip()
     [
         ({"tokenizer": None}, "tokenizer: got NoneType; allowed is a callable"),
         ({"tokenizer": lambda _: "x"}, "tokenizer: got str for 1 sentences; allowed are"),
-        ({"tokenizer": lambda texts: torch.zeros(len(texts), 4)}, r"tokenizer: got \(1, 4\) for 1 sentences"),
+        (
+            {"tokenizer": lambda texts: torch.zeros(len(texts), 4)},
+            r"tokenizer: got \(1, 4\) of torch.float32 for 1 sen",
+        ),
         (
             {"tokenizer": lambda texts: torch.full((len(texts), 16), 9999)},
             r"tokenizer: got \(1, 16\) token numbers up to 9999, which the text encoder cannot take; allowed is",

@@ -1,6 +1,7 @@
 """A text encoder of whatever library: sentences to features, and prompts whose first words are vectors to learn."""
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from textwrap import shorten
 from typing import Any
 
@@ -20,15 +21,17 @@ class TextEncoder:
 
     Args:
         module: what holds the encoder's weights.
-        encode: token numbers (N, L) to features (N, D).
+        encode: token numbers (N, L), and ``attention_mask`` where it has one, to features (N, D).
         tokenizer: a list of sentences to token numbers (N, L), as a tensor or under ``input_ids``.
 
     Attributes:
         kept: what methods have found out about it, until it is moved.
     """
 
-    def __init__(self, module: nn.Module, encode: Callable[[Tensor], Any], tokenizer: Tokenizer) -> None:
+    def __init__(self, module: nn.Module, encode: Callable[..., Any], tokenizer: Tokenizer) -> None:
         self.module, self._encode, self._tokenizer = module, encode, tokenizer
+        self._takes_mask = "attention_mask" in signature(encode).parameters
+        self._sees_hidden: bool | None = None
         self._embedding: nn.Module | None = None
         self._known: dict[str, Tensor] = {}
         self.kept: dict[Any, Any] = {}
@@ -49,6 +52,10 @@ class TextEncoder:
 
     def tokens(self, sentences: Sequence[str]) -> Tensor:
         """(N, L) token numbers; InputError for what the tokenizer does not take, or has cut short."""
+        return self.read(sentences)[0]
+
+    def read(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor | None]:
+        """Token numbers as ``tokens``, and the tokenizer's mask of them (N, L) where the encoder needs one."""
         try:
             found = self._tokenizer(list(sentences))
         except Exception as error:
@@ -56,17 +63,23 @@ class TextEncoder:
                 f"tokenizer: got {type(error).__name__} ({error}) for {sentences[0]!r}; allowed is a callable from a "
                 "list of sentences to token numbers."
             ) from error
+        mask = None
         if not isinstance(found, Tensor) and hasattr(found, "keys") and "input_ids" in found:
+            mask = found["attention_mask"] if self._takes_mask and "attention_mask" in found else None
             found = found["input_ids"]
-        tokens = torch.as_tensor(found) if isinstance(found, Tensor | list) else None
-        if tokens is None or tokens.dim() != 2 or tokens.shape[0] != len(sentences) or tokens.is_floating_point():
-            got = tuple(tokens.shape) if tokens is not None else type(found).__name__
-            raise InputError(
-                f"tokenizer: got {got} for {len(sentences)} sentences; allowed are (N, L) whole numbers, or a "
-                "dictionary with these as 'input_ids'."
-            )
+        tokens = _numbers(found, len(sentences))
         self._require_whole(sentences, tokens)
-        return tokens.to(self.device)
+        if mask is not None:
+            mask = _numbers(mask, len(sentences))
+            if mask.shape != tokens.shape:
+                raise InputError(
+                    f"tokenizer: got an attention_mask of {tuple(mask.shape)} for tokens of {tuple(tokens.shape)}; "
+                    "allowed is one of their shape."
+                )
+        if mask is None or bool(mask.all()):
+            return tokens.to(self.device), None
+        tokens, mask = tokens.to(self.device), mask.to(self.device)
+        return tokens, mask if self._sees(tokens, mask) else None
 
     def features(self, sentences: Sequence[str]) -> Tensor:
         """(N, D) unit features; every sentence is encoded once."""
@@ -76,7 +89,9 @@ class TextEncoder:
             # Always as many, so that what a sentence becomes does not depend, in its last digit, on who was with it.
             filled = part + part[-1:] * (_AT_ONCE - len(part))
             with torch.no_grad(), torch.inference_mode(False):
-                found = self.encoded(self.tokens(filled))
+                found = self.encoded(*self.read(filled))
+            if not bool(found.isfinite().all()):
+                raise ModelError("model: got text features with NaN or infinity; allowed are finite ones.")
             self._known.update(zip(part, found[: len(part)], strict=True))
         found = torch.stack([self._known[one] for one in sentences])
         for one in list(self._known)[: max(0, len(self._known) - _SENTENCES_KEPT)]:
@@ -87,16 +102,17 @@ class TextEncoder:
         """(templates, C, D) unit features of class names in sentences."""
         return torch.stack([self.features([one.replace("{}", name) for name in classes]) for one in templates])
 
-    def encoded(self, tokens: Tensor) -> Tensor:
+    def encoded(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """(N, D) unit features of (N, L) tokens; InputError for those of another vocabulary or length."""
         try:
-            found = self._encode(tokens)
-        except (IndexError, RuntimeError, ValueError) as error:
-            if isinstance(error, torch.OutOfMemoryError):
-                raise
+            found = self._run(tokens, mask)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise InputError(
                 f"tokenizer: got {tuple(tokens.shape)} token numbers up to {int(tokens.max())}, which the text encoder "
-                f"cannot take; allowed is the model's own tokenizer; it said: {' '.join(str(error).split())}"
+                f"cannot take; allowed is the model's own tokenizer; it said: {said}"
             ) from error
         return F.normalize(pooled(found), dim=-1)
 
@@ -105,13 +121,25 @@ class TextEncoder:
         found: Tensor = self._embedding_layer(tokens)(tokens)
         return found.detach()
 
-    def of_embedded(self, embedded: Tensor, tokens: Tensor) -> Tensor:
+    def of_embedded(self, embedded: Tensor, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """(N, D) unit features of (N, L, W) embeddings in place of those of ``tokens``, which say where texts end."""
         handle = self._embedding_layer(tokens).register_forward_hook(lambda *_: embedded)
         try:
-            return F.normalize(pooled(self._encode(tokens)), dim=-1)
+            return F.normalize(pooled(self._run(tokens, mask)), dim=-1)
         finally:
             handle.remove()
+
+    def _run(self, tokens: Tensor, mask: Tensor | None) -> Any:
+        return self._encode(tokens) if mask is None else self._encode(tokens, attention_mask=mask)
+
+    def _sees(self, tokens: Tensor, mask: Tensor) -> bool:
+        """Whether features depend on what a mask hides, which those of causal encoders do not: they need no mask."""
+        if self._sees_hidden is None:
+            shown = tokens.gather(1, mask.ne(0).int().argmax(dim=1, keepdim=True))
+            with torch.no_grad(), torch.inference_mode(False):
+                bare, other = self.encoded(tokens), self.encoded(torch.where(mask.bool(), tokens, shown))
+            self._sees_hidden = not torch.equal(bare, other)
+        return self._sees_hidden
 
     def _embedding_layer(self, tokens: Tensor) -> nn.Module:
         """The layer that is given the token numbers."""
@@ -142,20 +170,46 @@ class TextEncoder:
     def _require_whole(self, sentences: Sequence[str], tokens: Tensor) -> None:
         """Tokenizers cut what is too long, some without a word."""
         count = getattr(self._tokenizer, "encode", None)
-        longest = max(sentences, key=len)
         if not callable(count):
-            return
-        try:
-            needed = len(count(longest))
-        except Exception:
             return
         # Some count the marks of beginning and end, some leave them to the caller.
         marks = 0 if hasattr(self._tokenizer, "model_max_length") else 2
-        if needed + marks > tokens.shape[1]:
+        # Letters say little about tokens, so each sentence is counted.
+        for sentence in dict.fromkeys(sentences):
+            try:
+                needed = len(count(sentence)) + marks
+            except Exception:
+                return
+            if needed > tokens.shape[1]:
+                raise InputError(
+                    f"classes, templates: got {shorten(sentence, 60)!r}, which takes {needed} tokens; allowed are "
+                    f"{tokens.shape[1]}, as the text encoder has."
+                )
+
+
+def _numbers(found: object, count: int) -> Tensor:
+    """(N, L) whole numbers of ``count`` sentences from what a tokenizer returned."""
+    got: object = type(found).__name__
+    if isinstance(found, list) and found and all(isinstance(row, list | Tensor) for row in found):
+        lengths = sorted({len(row) if isinstance(row, list) or row.dim() else 0 for row in found})
+        if len(lengths) > 1:
             raise InputError(
-                f"classes, templates: got {shorten(longest, 60)!r}, which takes {needed + marks} tokens; allowed are "
-                f"{tokens.shape[1]}, as the text encoder has."
+                f"tokenizer: got rows of {lengths[0]} to {lengths[-1]} numbers for {count} sentences; allowed are rows "
+                'of one length, for which tokenizers of transformers need padding="max_length".'
             )
+        got = f"a list of {type(found[0]).__name__}"
+    try:
+        tokens = torch.as_tensor(found) if isinstance(found, Tensor | list) else None
+    except Exception:
+        tokens = None
+    whole = tokens is not None and not tokens.is_floating_point() and not tokens.is_complex()
+    if tokens is None or not whole or tokens.dim() != 2 or tokens.shape[0] != count or not tokens.shape[1]:
+        got = got if tokens is None else tuple(tokens.shape) if whole else f"{tuple(tokens.shape)} of {tokens.dtype}"
+        raise InputError(
+            f"tokenizer: got {got} for {count} sentences; allowed are (N, L) whole numbers, or a dictionary with these "
+            "as 'input_ids'."
+        )
+    return tokens
 
 
 def pooled(output: Any) -> Tensor:

@@ -1,6 +1,5 @@
 """Finds the two encoders of a CLIP-like model: of open_clip, of transformers, or any object that has both."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from polytta.clip.calls import called, called_by_image, without_images, without_text
 from polytta.clip.text import TextEncoder, Tokenizer, pooled
 from polytta.errors import ModelError
 from polytta.network.copies import share_structure
@@ -42,7 +42,16 @@ class ImageEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, D) features."""
-        return pooled(getattr(self.model, self.call)(x))
+        try:
+            return pooled(getattr(self.model, self.call)(x))
+        except (AttributeError, TypeError) as error:
+            # What was taken out is None; where no image was found to try, this is the first time that it is missed.
+            if "NoneType" not in str(error):
+                raise
+            raise ModelError(
+                f"model: got {type(self.model).__name__}, whose image encoder needs a part of its text encoder ({error}"
+                "); allowed is a model with the size of its images as image_size, so that this is seen before."
+            ) from error
 
 
 def take_apart(model: Any, tokenizer: Tokenizer, sentence: str) -> Towers:
@@ -58,31 +67,25 @@ def take_apart(model: Any, tokenizer: Tokenizer, sentence: str) -> Towers:
     image, text = found[0]
     reader, looker = share_structure(model), share_structure(model)
     encoder = TextEncoder(reader, getattr(reader, text), tokenizer)
-    reads = _called(reader, lambda: encoder.encoded(encoder.tokens([sentence])))
-    for name in list(model._modules):
-        # What reads is not needed to look, nor what does not to read.
-        (looker if name in reads else reader)._modules[name] = None
-    scale, bias = getattr(model, "logit_scale", None), getattr(model, "logit_bias", None)
-    return Towers(
-        ImageEncoder(looker, image),
-        encoder,
-        torch.tensor(USUAL_SCALE) if scale is None else scale.detach().clone().squeeze(),
-        None if bias is None else bias.detach().clone().squeeze(),
-    )
+    reads = called(reader, lambda: encoder.encoded(*encoder.read([sentence])))
+    looks = called_by_image(reader, getattr(reader, image))
+    twins = dict(zip(reader.modules(), looker.modules(), strict=True))
+    without_text(looker, {twins[part] for part in reads}, None if looks is None else {twins[part] for part in looks})
+    without_images(reader, reads, looks)
+    scale = _number(model, "logit_scale")
+    usual = torch.tensor(USUAL_SCALE) if scale is None else scale
+    return Towers(ImageEncoder(looker, image), encoder, usual, _number(model, "logit_bias"))
 
 
-def _called(model: nn.Module, run: Callable[[], object]) -> set[str]:
-    """Which of a module's own parts, or parts of these, are called."""
-    seen: set[str] = set()
-    handles = [
-        module.register_forward_hook(lambda *_, name=name: seen.add(name.partition(".")[0]))
-        for name, module in model.named_modules()
-        if name
-    ]
-    try:
-        with torch.no_grad():
-            run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return seen
+def _number(model: nn.Module, name: str) -> Tensor | None:
+    """A model's number of that name, whatever holds it."""
+    found = getattr(model, name, None)
+    if found is None:
+        return None
+    number = found.detach().clone() if isinstance(found, Tensor) else None
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        number = torch.tensor(float(found))
+    if number is None or number.numel() != 1 or not bool(number.isfinite().all()):
+        got = repr(found) if number is None else number.item() if number.numel() == 1 else f"{tuple(number.shape)}"
+        raise ModelError(f"model: got {got} as {name}; allowed is one finite number.")
+    return number.squeeze()

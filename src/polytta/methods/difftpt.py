@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from polytta.errors import ConfigError
+from polytta.methods.given import is_number, views_like
 from polytta.methods.tpt import TPT, ViewsOf, features_of_views
 from polytta.roles import Context, Pass, entropy
 
@@ -43,8 +44,8 @@ class DiffTPT(TPT):
                 f"method: got DiffTPT(generator={self.generator!r}); allowed is a callable (x, noise) -> views, such "
                 "as one around a pipeline of diffusers (pip install 'polytta[diffusion]')."
             )
-        if not 0 < self.similar <= 1:
-            raise ConfigError(f"method: got DiffTPT(similar={self.similar}); allowed is a share within 0..1.")
+        if not is_number(self.similar) or not 0 < self.similar <= 1:
+            raise ConfigError(f"method: got DiffTPT(similar={self.similar!r}); allowed is a share within 0..1.")
 
     def selected(self, logits: Tensor) -> Tensor:
         """First those like the image, then the surest of them and of the image."""
@@ -58,4 +59,5 @@ class DiffTPT(TPT):
     def _views(self, context: Context, seen: Pass) -> list[Tensor]:
         assert self.generator is not None
         made = self.generator(seen.x, context.noise(seen.view))
-        return [*super()._views(context, seen), *features_of_views(context, seen, made)]
+        generated = features_of_views(context, seen, views_like("difftpt.generator", made, seen.x))
+        return [*super()._views(context, seen), *generated]

@@ -13,6 +13,7 @@ class Prompts:
 
     Attributes:
         tokens: (C, L) of "CONTEXT NAME." for every class.
+        mask: (C, L) of them, where the text encoder needs one.
         embedded: (C, L, W) what the text encoder makes of them first.
         place: of the first word of the context.
         words: how many the context has.
@@ -20,6 +21,7 @@ class Prompts:
     """
 
     tokens: Tensor
+    mask: Tensor | None
     embedded: Tensor
     place: int
     words: int
@@ -29,11 +31,11 @@ class Prompts:
     def of(cls, network: Any, context: str) -> "Prompts":
         """For the classes of a network."""
         encoder, names = network.text, network.classes
-        tokens = encoder.tokens([f"{context} {name}." for name in names])
+        tokens, mask = encoder.read([f"{context} {name}." for name in names])
         # Names may all begin with the same token ("black_cat", "black_dog"), but not with a full stop as well.
         place = _shared(encoder.tokens([".", *context.split(), *(f"{name}." for name in names)]))
         words = _shared(encoder.tokens([context, f"{context} {names[0]}."])) - place
-        return cls(tokens, encoder.embedded(tokens), place, words, encoder)
+        return cls(tokens, mask, encoder.embedded(tokens), place, words, encoder)
 
     @property
     def first(self) -> Tensor:
@@ -51,7 +53,8 @@ class Prompts:
             after.expand(count, *after.shape),
         ]
         whole = torch.cat(parts, dim=2).flatten(0, 1)
-        told: Tensor = self.encoder.of_embedded(whole, self.tokens.repeat(count, 1))
+        mask = None if self.mask is None else self.mask.repeat(count, 1)
+        told: Tensor = self.encoder.of_embedded(whole, self.tokens.repeat(count, 1), mask)
         return told.unflatten(0, (count, classes)).to(asked_on)
 
 

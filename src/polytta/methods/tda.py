@@ -18,6 +18,7 @@ from torch import Tensor
 
 from polytta.errors import ConfigError
 from polytta.methods.base import Method
+from polytta.methods.given import is_count, is_number, views_like
 from polytta.methods.text_targets import features_of
 from polytta.methods.tpt import ViewsOf, features_of_views
 from polytta.roles import Context, Lesson, Pass, Sight, Start, State, entropy
@@ -67,15 +68,23 @@ class TDA(Method):
     statistics: ClassVar[str] = "source"
 
     def validate(self) -> None:
-        """Bounds in order, slots not negative."""
+        """Bounds in order, slots not negative, numbers that can be computed with."""
         for name in ("positive", "negative"):
             cache = getattr(self, name)
-            if not isinstance(cache, Cache) or not isinstance(cache.slots, int) or cache.slots < 0:
-                raise ConfigError(f"method: got TDA({name}={cache!r}); allowed is a Cache of 0 slots or more.")
+            whole = isinstance(cache, Cache) and is_count(cache.slots, least=0)
+            if not whole or not is_number(cache.alpha) or not is_number(cache.beta):
+                raise ConfigError(
+                    f"method: got TDA({name}={cache!r}); allowed is a Cache of 0 slots or more, alpha and beta finite."
+                )
         for name in ("entropies", "probs"):
-            low, high = getattr(self, name)
-            if not 0 <= low < high <= 1:
-                raise ConfigError(f"method: got TDA({name}={(low, high)}); allowed is 0 <= low < high <= 1.")
+            both = getattr(self, name)
+            two = isinstance(both, tuple | list) and len(both) == 2 and all(map(is_number, both))
+            if not two or not 0 <= both[0] < both[1] <= 1:
+                raise ConfigError(f"method: got TDA({name}={both!r}); allowed is 0 <= low < high <= 1.")
+        if self.scale is not None and not (is_number(self.scale) and self.scale > 0):
+            raise ConfigError(f"method: got TDA(scale={self.scale!r}); allowed is a number > 0, or None.")
+        if self.views is not None and not callable(self.views):
+            raise ConfigError(f"method: got TDA(views={self.views!r}); allowed is a callable (x, noise) -> views.")
 
     def init(self, start: Start) -> State:
         """Empty caches."""
@@ -105,7 +114,7 @@ class TDA(Method):
         views = [features_of(seen)]
         if self.views is not None:
             made = self.views(seen.x, context.noise(seen.view))
-            views += features_of_views(context, seen, made)
+            views += features_of_views(context, seen, views_like("tda.views", made, seen.x))
         features, logits, probs = self._summed_up(torch.stack(views, dim=2), network)
         unsure = -torch.xlogy(probs, probs).sum(dim=-1)
         answers = []

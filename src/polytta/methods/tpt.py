@@ -19,6 +19,7 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from polytta.errors import ConfigError
 from polytta.methods.base import Method
+from polytta.methods.given import is_count, is_number, views_like
 from polytta.methods.prompts import Prompts
 from polytta.methods.text_targets import features_of
 from polytta.roles import Context, Lesson, Noise, Pass, Sight, Start, State, entropy
@@ -58,15 +59,19 @@ class TPT(Method):
 
     def validate(self) -> None:
         """Counts, a share that keeps something, words."""
-        if not callable(self.views) and (not isinstance(self.views, int) or self.views < 1):
+        if not callable(self.views) and not is_count(self.views):
             raise ConfigError(
                 f"method: got {self.name}(views={self.views!r}); allowed is a number >= 1, or a callable."
             )
-        if not 0 < self.share <= 1 or not isinstance(self.steps, int) or self.steps < 1 or not self.lr > 0:
+        numbers = is_number(self.share) and is_count(self.steps) and is_number(self.lr)
+        if not numbers or not 0 < self.share <= 1 or not self.lr > 0:
             raise ConfigError(
-                f"method: got {self.name}(share={self.share}, steps={self.steps}, lr={self.lr}); allowed are a share "
-                "within 0..1, steps >= 1 and lr > 0."
+                f"method: got {self.name}(share={self.share!r}, steps={self.steps!r}, lr={self.lr!r}); allowed are a "
+                "share within 0..1, steps >= 1 and a finite lr > 0."
             )
+        if self.vectors is not None and not (isinstance(self.vectors, Tensor) and bool(self.vectors.isfinite().all())):
+            got = "NaN or infinity" if isinstance(self.vectors, Tensor) else type(self.vectors).__name__
+            raise ConfigError(f"method: got {got} in {self.name}.vectors; allowed is a tensor of finite numbers.")
         if not isinstance(self.context, str) or not self.context.strip():
             raise ConfigError(f"method: got {self.name}(context={self.context!r}); allowed are one word or more.")
 
@@ -128,7 +133,10 @@ class TPT(Method):
     def _views(self, context: Context, seen: Pass) -> list[Tensor]:
         """(K, B, D) unit features of the images and of views of them."""
         noise = context.noise(seen.view)
-        made = self.views(seen.x, noise) if callable(self.views) else [crop(seen.x, noise) for _ in range(self.views)]
+        if callable(self.views):
+            made = views_like(f"{self.name}.views", self.views(seen.x, noise), seen.x)
+        else:
+            made = [crop(seen.x, noise) for _ in range(self.views)]
         return [features_of(seen), *features_of_views(context, seen, made)]
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_type_hints
 
 from torch import Tensor
 
@@ -110,7 +110,10 @@ class Registry(Mapping[str, type[P]], Generic[P]):
         described: dict[str, Any] = {"name": self.name_of(part)}
         if dataclasses.is_dataclass(part):
             given = {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if not _goes_unsaid(part, f)}
-            described.update({name: plain_value(value) for name, value in given.items()})
+            tables = _tables_of(type(part))
+            for name, value in given.items():
+                whole = name in tables and type(value) is tables[name]
+                described[name] = _spelt_out(value) if whole else plain_value(value)
         elif vars(part):
             described[NOT_STORED] = repr(part)
         return described
@@ -124,11 +127,26 @@ class Registry(Mapping[str, type[P]], Generic[P]):
                 f"{self.argument}: got {name!r} whose {of} not stored in a state file; "
                 f"allowed is {self.argument}= in polytta.load."
             )
+        tables = _tables_of(found)
+        given = {
+            key: self._filled(f"{name}.{key}", tables[key], value)
+            if key in tables and isinstance(value, Mapping)
+            else as_tuples(value)
+            for key, value in settings.items()
+        }
         try:
-            return found(**{key: as_tuples(value) for key, value in settings.items()})
+            return found(**given)
         except TypeError as error:
             allowed = ", ".join(inspect.signature(found).parameters) or "none"
             raise ConfigError(f"{self.argument}: got {name!r} with {dict(settings)}; allowed are {allowed}.") from error
+
+    def _filled(self, name: str, kind: type, table: Mapping[str, Any]) -> Any:
+        """A dataclass within a part, from a table of its fields."""
+        try:
+            return kind(**{key: as_tuples(value) for key, value in table.items()})
+        except TypeError as error:
+            allowed = ", ".join(one.name for one in dataclasses.fields(kind))
+            raise ConfigError(f"{self.argument}: got {name}={dict(table)}; allowed is a table of {allowed}.") from error
 
     def _class(self, name: str) -> type[P]:
         if ":" in name:
@@ -182,6 +200,20 @@ def plain_value(value: Any) -> Any:
         sizes = sum(item.numel() for item in value.values() if isinstance(item, Tensor))
         return {NOT_STORED: f"mapping of {len(value)} tensors, {sizes} values"}
     return {NOT_STORED: repr(value)}
+
+
+def _spelt_out(value: Any) -> dict[str, Any]:
+    """A dataclass within a part as a table of its fields."""
+    return {one.name: plain_value(getattr(value, one.name)) for one in dataclasses.fields(value)}
+
+
+def _tables_of(kind: type) -> dict[str, type[Any]]:
+    """The fields of a part that hold a dataclass, which is a table in its plain form."""
+    try:
+        hints = get_type_hints(kind)
+    except (NameError, TypeError):
+        return {}
+    return {name: hint for name, hint in hints.items() if inspect.isclass(hint) and dataclasses.is_dataclass(hint)}
 
 
 def _goes_unsaid(part: object, one: "dataclasses.Field[Any]") -> bool:
