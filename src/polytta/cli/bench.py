@@ -97,4 +97,5 @@ def from_file(arguments: Sequence[str]) -> Bench | None:
 
 def _sentence(summary: Summary) -> str:
     failed = f", {len(summary.failures)} failed (see failures/)" if summary.failures else ""
-    return f"{summary.finished_now} cells run, {summary.finished_before} were finished before{failed}."
+    now, before = summary.finished_now, summary.finished_before
+    return f"{now} cell{'s' * (now != 1)} run, {before} {'was' if before == 1 else 'were'} finished before{failed}."
