@@ -112,7 +112,18 @@ def test_unusual_outputs_are_asked_for(dress: Callable[[Tensor, Tensor], object]
     assert torch.allclose(told, logits_of(model, x).log_softmax(1), atol=1e-6)
 
 
+@pytest.mark.parametrize("dress", DRESSES.values(), ids=list(DRESSES))
+def test_probabilities_are_found_in_whatever_holds_them(dress: Callable[[Tensor, Tensor], object]) -> None:
+    model, x = Net(lambda logits, features: dress(logits.softmax(1), features)), images()
+    told = polytta.adapt(model, "source", output="probabilities", exclude=None)(x)
+    assert torch.allclose(told, logits_of(model, x).log_softmax(1), atol=1e-6)
+
+
 def test_what_cannot_be_an_output_is_refused() -> None:
+    with pytest.raises(
+        ModelError, match=r"output: got 'probabilities' of tuple of \(.*; allowed is a model that returns"
+    ):
+        polytta.adapt(Net(lambda y, z: (z, y)), output="probabilities")(images())
     with pytest.raises(ModelError, match="output: got 'scores'; allowed is something in dict of 'a'"):
         polytta.adapt(Net(lambda y, z: {"a": y, "b": z}), output="scores")(images())
     with pytest.raises(ConfigError, match=r"output: got 1\.5; allowed are a function"):
