@@ -162,6 +162,28 @@ def test_batches_may_be_mappings_and_named() -> None:
         told[0]({"label": torch.zeros(4)})
 
 
+class OfTwo(Net):
+    def forward(self, x: Tensor, meta: Tensor | None = None, labels: Tensor | None = None) -> object:
+        assert meta is not None
+        return super().forward(x + meta.mean())
+
+
+def test_inputs_beside_the_images_are_refused_and_labels_are_not() -> None:
+    x, meta = images(), torch.zeros(4, 2)
+    both = polytta.adapt(OfTwo(), "source", exclude=None, input=lambda batch: {"x": batch, "meta": meta})
+    with pytest.raises(
+        InputError, match=r"x: got a mapping of \['x', 'meta'\], all of which OfTwo takes; .*be wrapped"
+    ):
+        both(x)
+    for batch in ((x, meta), [x, meta]):
+        with pytest.raises(InputError, match=r"x: got a (tuple|list) of 2; allowed .* has to be wrapped"):
+            polytta.adapt(OfTwo(), "source", exclude=None)(batch)
+    assert polytta.adapt(Net(), "source", exclude=None)({"x": x, "labels": meta}).shape == (4, 5)
+    assert polytta.adapt(TextFirst(), "source", exclude=None, input="pixel_values")(
+        {"input_ids": meta, "pixel_values": x}
+    ).shape == (4, 5)
+
+
 @pytest.mark.parametrize("only_bytes", [False, True])
 def test_bytes_are_for_models_that_take_bytes(only_bytes: bool) -> None:
     x = torch.randint(256, (4, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
