@@ -56,6 +56,16 @@ def test_an_ensemble_carries_views_and_evidence() -> None:
     assert torch.allclose(adapted.freeze("ensemble")(x), adapted.predict(x))
 
 
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*torch.jit.trace:DeprecationWarning")
+def test_the_recommended_population_can_be_traced() -> None:
+    adapted = polytta.adapt(small_model("batch"))
+    adapted(small_stream(1, 6)[0])
+    frozen = adapted.freeze()
+    traced = torch.jit.trace(frozen, small_stream(1, 6)[0])
+    x = small_stream(1, 9, seed=4)[0]
+    assert torch.allclose(traced(x), frozen(x))
+
+
 def test_later_adaptation_does_not_reach_a_frozen_module() -> None:
     adapted = adapted_population("group")
     x = small_stream(1, 6, seed=4)[0]

@@ -1,7 +1,8 @@
 """What newcomers get wrong, written down once each: the shipped checks must refuse it, and say what is wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import pytest
@@ -141,6 +142,38 @@ def test_the_whole_suite_refuses_it(wrong: str) -> None:
         if "optimizer" in arguments:
             check_part("optimizer", arguments["optimizer"])
         check_method(arguments["method"])
+
+
+@dataclass(frozen=True)
+class BelowTheMean(Tent):
+    """Holds every row against all rows."""
+
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
+        top = forward_pass.logits.detach().amax(dim=-1)
+        return Selection.of(top < top.mean()), state
+
+
+@dataclass(frozen=True)
+class OfOneRow(Tent):
+    """Forgets that there are particles."""
+
+    def select(self, context: Context, forward_pass: Pass, state: State) -> tuple[Selection, State]:
+        return Selection.of(forward_pass.logits[0, :, 0] > 0), state
+
+
+@pytest.mark.parametrize(
+    ("check", "part", "says"),
+    [
+        (check_method, BelowTheMean(), r"method: got BelowTheMean\(\), which fails populations_do_not_meet .* mixed"),
+        (check_method, OfOneRow(), r"method: got OfOneRow\(\), which fails .*; allowed is one that passes it \("),
+        (check_diversifier, Crowded(), r"diversity: got Crowded\(.*\), which fails populations_do_not_meet"),
+        (partial(check_part, "optimizer"), StepsTogether(), r"optimizer: got StepsTogether\(.*\), which fails"),
+    ],
+)
+def test_failures_name_the_part_and_what_it_must_do(check: Callable[[object], None], part: object, says: str) -> None:
+    with pytest.raises(AssertionError, match=says) as found:
+        check(part)
+    assert "\n" not in str(found.value)
 
 
 def test_a_diversifier_that_compares_silently_is_refused() -> None:

@@ -7,6 +7,8 @@ from tests.cli.program import polytta, refusal
 from tests.lab.bench.networks import TINY
 
 from polytta.cli import main
+from polytta.cli.bench import _sentence
+from polytta.lab.bench.run_grid import Summary
 
 GRID = f"""
 models = ["{TINY}"]
@@ -37,6 +39,10 @@ def test_a_grid_from_a_file_is_run_resumed_and_compared(tmp_path: Path, capsys: 
     first, second = sorted((tmp_path / "out/cells").iterdir())[:2]
     assert main(["compare", str(first), str(second)]) == 0
     assert "Accuracy, A | B" in capsys.readouterr().out
+
+
+def test_one_cell_is_not_several() -> None:
+    assert _sentence(Summary([], 1, 1, [])) == "1 cell run, 1 was finished before."
 
 
 def test_a_flag_wins_over_the_file_also_where_it_gives_the_default(

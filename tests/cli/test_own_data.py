@@ -122,12 +122,22 @@ def test_a_folder_nobody_said_anything_of_is_used_as_it_is_and_is_not_official(t
     assert (row["corruption"], row["data_origin"], row["images"]) == ("", "own", "20")
 
 
+def test_no_attack_is_judged_by_labels_that_the_model_does_not_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = pictures(tmp_path / "pets", ("cat", "dog", "ship"))
+    assert main(["attack", "--models", TINY, "--dataset", str(folder), "--attacks", "nan", "--images", "6"]) == 2
+    sentence = capsys.readouterr().err.replace("\r", "\n").splitlines()[-1]
+    assert "dataset: got" in sentence
+    assert "3 classes (cat, dog, ship), for the 10 of" in sentence
+
+
 def test_three_classes_are_not_taken_for_the_first_of_ten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = pictures(tmp_path / "pets", ("cat", "dog", "ship"))
     arguments = ["--models", TINY, "--variants", "source", "--out", str(tmp_path / "out")]
     assert main(["bench", "--datasets", str(folder), *arguments]) == 2
     sentence = capsys.readouterr().err.replace("\r", "\n").splitlines()[-1]
-    assert "3 classes (cat, dog, ship" in sentence
+    assert "3 classes (cat, dog, ship), for" in sentence
     assert "the 10 of" in sentence
     whole = pictures(tmp_path / "whole", ("x", "y", "z"))
     for name in CLASSES[:7]:

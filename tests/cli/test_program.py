@@ -32,7 +32,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("bench --seeds x", "--seeds: got 'x'; allowed is [INT [INT ...]]."),
         ("bench --jobs", "--jobs: got no value; allowed is what `polytta bench --help` lists."),
         ("bench --fold sometimes", "--fold: got 'sometimes'; allowed are 'auto', 'always', 'never'."),
-        ("corrupt a b", "--set: got nothing; allowed is what `polytta corrupt --help` lists."),
+        ("corrupt a b", "--set: got nothing; allowed are imagenet, cifar."),
+        ("corrupt a", "DST, --set: got nothing; allowed is what `polytta corrupt --help` lists."),
         ("demo --images 1.5", "--images: got '1.5'; allowed is INT."),
     ],
 )

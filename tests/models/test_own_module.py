@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from polytta.errors import InputError
+from polytta.errors import DataError, InputError
 from polytta.models import create
 
 SOURCE = """
@@ -62,3 +62,17 @@ def test_refusals(module):
         create("nowhere:build")
     with pytest.raises(InputError, match=r"model: got .*; allowed are"):
         create("resnet50")
+
+
+def test_weights_may_be_said_beside_the_name(module, tmp_path):
+    file = tmp_path / "w.safetensors"
+    state = {name: value + 1 for name, value in create(f"{module}:build").module.state_dict().items()}
+    save_file(state, file)
+    said = create(f"{module}:build={file}")
+    assert said.id == "own_models:build"
+    assert torch.equal(said.module.weight, state["weight"])
+    assert said.facts() == create(f"{module}:build", weights=file).facts()
+    with pytest.raises(InputError, match=r"weights: got .* beside own_models:build=.*; allowed is one of the two"):
+        create(f"{module}:build={file}", weights=file)
+    with pytest.raises(DataError, match=r"weights: got .*, which is missing"):
+        create(f"{module}:build=")

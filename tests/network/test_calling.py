@@ -112,7 +112,18 @@ def test_unusual_outputs_are_asked_for(dress: Callable[[Tensor, Tensor], object]
     assert torch.allclose(told, logits_of(model, x).log_softmax(1), atol=1e-6)
 
 
+@pytest.mark.parametrize("dress", DRESSES.values(), ids=list(DRESSES))
+def test_probabilities_are_found_in_whatever_holds_them(dress: Callable[[Tensor, Tensor], object]) -> None:
+    model, x = Net(lambda logits, features: dress(logits.softmax(1), features)), images()
+    told = polytta.adapt(model, "source", output="probabilities", exclude=None)(x)
+    assert torch.allclose(told, logits_of(model, x).log_softmax(1), atol=1e-6)
+
+
 def test_what_cannot_be_an_output_is_refused() -> None:
+    with pytest.raises(
+        ModelError, match=r"output: got 'probabilities' of tuple of \(.*; allowed is a model that returns"
+    ):
+        polytta.adapt(Net(lambda y, z: (z, y)), output="probabilities")(images())
     with pytest.raises(ModelError, match="output: got 'scores'; allowed is something in dict of 'a'"):
         polytta.adapt(Net(lambda y, z: {"a": y, "b": z}), output="scores")(images())
     with pytest.raises(ConfigError, match=r"output: got 1\.5; allowed are a function"):
@@ -149,6 +160,28 @@ def test_batches_may_be_mappings_and_named() -> None:
     assert all(torch.equal(answers[0], one) for one in answers[1:])
     with pytest.raises(InputError, match=r"x: got a mapping of \['label'\]; allowed is one that holds 'pixel_values'"):
         told[0]({"label": torch.zeros(4)})
+
+
+class OfTwo(Net):
+    def forward(self, x: Tensor, meta: Tensor | None = None, labels: Tensor | None = None) -> object:
+        assert meta is not None
+        return super().forward(x + meta.mean())
+
+
+def test_inputs_beside_the_images_are_refused_and_labels_are_not() -> None:
+    x, meta = images(), torch.zeros(4, 2)
+    both = polytta.adapt(OfTwo(), "source", exclude=None, input=lambda batch: {"x": batch, "meta": meta})
+    with pytest.raises(
+        InputError, match=r"x: got a mapping of \['x', 'meta'\], all of which OfTwo takes; .*be wrapped"
+    ):
+        both(x)
+    for batch in ((x, meta), [x, meta]):
+        with pytest.raises(InputError, match=r"x: got a (tuple|list) of 2; allowed .* has to be wrapped"):
+            polytta.adapt(OfTwo(), "source", exclude=None)(batch)
+    assert polytta.adapt(Net(), "source", exclude=None)({"x": x, "labels": meta}).shape == (4, 5)
+    assert polytta.adapt(TextFirst(), "source", exclude=None, input="pixel_values")(
+        {"input_ids": meta, "pixel_values": x}
+    ).shape == (4, 5)
 
 
 @pytest.mark.parametrize("only_bytes", [False, True])

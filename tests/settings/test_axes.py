@@ -1,8 +1,10 @@
 """Lists of options to particles: order, lengths, refusals, and that a product is the particles it is made of."""
 
 import re
+from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ from polytta.errors import ConfigError
 from polytta.methods import EATA, SAR, DeYO, Tent
 from polytta.optim import SGD
 from polytta.settings import Config, Settings, resolve
+from polytta.settings.presets import COMPOSING
 from polytta.views import farther, sharper, unchanged
 
 
@@ -22,6 +25,37 @@ def config(**options: Any) -> Config:
 
 def adapted(kind: str = "group", **options: Any) -> Adapted:
     return polytta.adapt(small_model(kind), exclude=None, **options)
+
+
+@pytest.mark.parametrize("several", [np.array, torch.tensor])
+def test_arrays_and_tensors_are_lists(several: Any) -> None:
+    exact = several([0.5, 0.25])
+    for name in ("lr", "pace"):
+        assert config(method="tent", particles=2, **{name: exact}).rates.values == (0.5, 0.25)
+        assert config(method="tent", axes="product", **{name: exact}).rates.values == (0.5, 0.25)
+    assert config(method="tent", populations=2, seed=several([3, 4])).settings.seed == (3, 4)
+    assert config(seed=np.int64(3), populations=np.int32(2), shared_noise=np.bool_(True)).settings.seed == 3
+    assert config(method="tent", populations=2, seed=list(np.arange(2))).settings.seed == (0, 1)
+
+
+def test_arrays_of_names_are_lists() -> None:
+    assert config(method="tent", particles=2, statistics=np.array(["source", "blend"])).statistics == (
+        "source",
+        "blend",
+    )
+    assert [one.name for one in config(method=np.array(["tent", "eata", "sar"])).methods] == ["tent", "eata", "sar"]
+
+
+@pytest.mark.parametrize("name", [*COMPOSING, "size", "preset", "targets", "seed", "precision", "engine"])
+@pytest.mark.parametrize(
+    "value",
+    [torch.tensor([1.0, 2.0]), torch.tensor(1.5), np.eye(2), np.array([]), 1.5, object()],
+    ids=["tensor", "single number", "matrix", "empty", "number", "object"],
+)
+@pytest.mark.parametrize("axes", ["zip", "product"])
+def test_whatever_an_option_is_given_it_is_taken_or_refused_in_a_sentence(name: str, value: object, axes: str) -> None:
+    with suppress(ConfigError):
+        config(**{"axes": axes, name: value})
 
 
 def looks(found: Config) -> list[object]:
@@ -85,7 +119,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "method": ({"method": ["tent", "sar"], "particles": 3}, "one, or one each"),
     "method of none": ({"method": []}, "at least one"),
     "method that starts over": ({"method": ["tent", "memo"], "particles": 2}, "several that go on learning"),
-    "lenses that would start over": ({"lenses": "optics", "particles": 8}, "at least one each, or axes='product'"),
+    "lenses that would start over": (
+        {"lenses": "optics", "particles": 8},
+        "allowed are one, one each, or axes='product'",
+    ),
+    "lenses that nobody would have": (
+        {"lenses": ["unchanged", "farther", "sharper"], "particles": 2},
+        "got 3 for 2 particles; allowed are one, one each",
+    ),
     "statistics": ({"statistics": ["source", "blend"], "particles": 3}, "one, or one each"),
     "statistics of none": ({"statistics": []}, "'batch', 'source', 'blend'"),
     "statistics unknown": ({"statistics": "mine"}, "'batch', 'source', 'blend'"),

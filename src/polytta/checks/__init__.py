@@ -4,7 +4,8 @@
     polytta.checks.check_method(MyMethod())
     polytta.checks.check_diversifier(MyDiversifier())
 
-Each check is a function that raises AssertionError with a sentence saying what a user would have noticed.
+Each check is a function that raises AssertionError with a sentence saying what a user would have noticed; those above
+put the part and the check before it.
 """
 
 from polytta.checks.conformance import CHECKS as CHECKS

@@ -15,7 +15,7 @@ import polytta
 from polytta.adapter import Adapted
 from polytta.checks.networks import CLASSES, small_model, small_stream
 from polytta.diversity import KL, Diversifier
-from polytta.errors import PolyttaWarning
+from polytta.errors import PolyttaError, PolyttaWarning
 from polytta.methods import SAR, DeYO, Method, Tent, resolve_method
 from polytta.optim import is_one_optimizer
 from polytta.particles import PLAIN_ENGINES
@@ -229,7 +229,9 @@ def populations_do_not_meet(case: Case) -> None:
             alone(x)
         own = together.theta[number * size : (number + 1) * size]
         difference = float((own - alone.theta).abs().max())
-        assert difference <= 1e-9, f"population {number} is {difference:.1e} from the same population run by itself"
+        assert difference <= 1e-9, (
+            f"population {number} is {difference:.1e} from the same population run by itself: rows of several are mixed"
+        )
 
 
 def diversity_reaches_the_method(case: Case) -> None:
@@ -270,8 +272,29 @@ def _moves(adapted: Adapted) -> bool:
     return adapted.config.method.adapts and adapted.config.method.descends
 
 
+def _run(check: Check, case: Case, argument: str) -> None:
+    """The check, whose failure says which part does what it must not."""
+    try:
+        check(case)
+    except PolyttaError:
+        raise
+    except Exception as error:
+        said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+        says = " ".join(said.split())
+        wanted = (check.__doc__ or check.__name__).strip().partition("\n")[0].rstrip(".")
+        particles = case.arguments["particles"]
+        raise AssertionError(
+            f"{argument}: got {case.arguments[argument]!r}, which fails {check.__name__} with {particles} particle"
+            f"{'s' * (particles != 1)} in a {case.model!r} model ({says}); allowed is one that passes it ({wanted})."
+        ) from error
+
+
 def check_method(method: str | Method, **arguments: Any) -> None:
     """Runs every check on a method, with 1 and 3 particles, over models of every kind that it can adapt."""
+    _check_over_methods(method, "method", arguments)
+
+
+def _check_over_methods(method: str | Method, argument: str, arguments: dict[str, Any]) -> None:
     for model in ("clip",) if resolve_method(method).needs_text else ("batch", "group", "layer"):
         for particles in (1, 3):
             case = Case(model, arguments={"method": method, "particles": particles, **arguments})
@@ -279,7 +302,7 @@ def check_method(method: str | Method, **arguments: Any) -> None:
                 # Batches are small on purpose here.
                 warnings.filterwarnings("ignore", "a batch of fewer than", PolyttaWarning)
                 for check in CHECKS:
-                    check(case)
+                    _run(check, case, argument)
 
 
 def check_diversifier(diversity: str | Diversifier, **arguments: Any) -> None:
@@ -287,9 +310,9 @@ def check_diversifier(diversity: str | Diversifier, **arguments: Any) -> None:
     # SAR's second pass holds just what the particle kept, and what the diversifier says it compares it with.
     apart = {"method": SAR(entropy_threshold=0.5), "lr": 0.2, "lr_spread": 0.9, "particles": 3, "diversity": diversity}
     for model in ("group", "layer"):
-        engines_agree(Case(model, steps=8, arguments={**apart, **arguments}))
+        _run(engines_agree, Case(model, steps=8, arguments={**apart, **arguments}), "diversity")
     for method in (Tent(), DeYO(entropy_threshold=0.9, plpd_threshold=-0.2)):
-        check_method(method, **{"diversity": diversity, **arguments})
+        _check_over_methods(method, "diversity", {"diversity": diversity, **arguments})
 
 
 def check_part(argument: str, part: object, **arguments: Any) -> None:
@@ -298,4 +321,4 @@ def check_part(argument: str, part: object, **arguments: Any) -> None:
         for particles in (1, 3):
             case = Case(model, arguments={"method": Tent(), "particles": particles, argument: part, **arguments})
             for check in CHECKS:
-                check(case)
+                _run(check, case, argument)

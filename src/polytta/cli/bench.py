@@ -11,6 +11,7 @@ import tyro
 
 from polytta.lab.bench import Execution, Grid, Options, benchmark, read_grid
 from polytta.lab.bench.run_grid import Summary
+from polytta.lab.intervals import FEWEST
 from polytta.lab.pages.bench.panel import Panel
 from polytta.lab.pages.bench.panel_tables import summary_table
 from polytta.lab.pages.bench.panels import panels
@@ -70,12 +71,14 @@ class Bench:
 
 
 def _panel_text(panel: Panel) -> str:
-    """The figures of a panel for the terminal; ± is half a 95 % interval."""
+    """The figures of a panel for the terminal; ± is half a 95 % interval, which says where gains are not paired."""
     table = summary_table(panel)
     shown = [number for number, name in enumerate(table.header) if name not in _ON_PAGES_ONLY]
     header = tuple(table.header[number] for number in shown)
     rows = tuple(replace(row, cells=tuple(row.cells[number - 1] for number in shown if number)) for row in table.rows)
-    return f"{panel.title}: {panel.description}, ± half a 95 % interval\n{as_text(Table(header, rows))}"
+    seeds = min((len(entries) for row in panel.rows for entries in row.entries.values()), default=0)
+    unpaired = "" if seeds >= FEWEST else ", of gains unpaired (polytta compare pairs rows)"
+    return f"{panel.title}: {panel.description}, ± half a 95 % interval{unpaired}\n{as_text(Table(header, rows))}"
 
 
 def _comparison_of(shown: Sequence[Panel], folder: Path) -> str:
@@ -97,4 +100,5 @@ def from_file(arguments: Sequence[str]) -> Bench | None:
 
 def _sentence(summary: Summary) -> str:
     failed = f", {len(summary.failures)} failed (see failures/)" if summary.failures else ""
-    return f"{summary.finished_now} cells run, {summary.finished_before} were finished before{failed}."
+    now, before = summary.finished_now, summary.finished_before
+    return f"{now} cell{'s' * (now != 1)} run, {before} {'was' if before == 1 else 'were'} finished before{failed}."

@@ -36,7 +36,10 @@ def refusal(box: str, arguments: Sequence[str], commands: Sequence[str]) -> str:
     if first.startswith("Missing from"):
         lines = [line for line in sections[0][1:] if line.strip()]
         outermost = min(map(_indentation, lines))
-        missing = [line.split()[0] for line in lines if _indentation(line) == outermost]
+        named = [line.split() for line in lines if _indentation(line) == outermost]
+        missing = [words[0] for words in named]
+        if len(named) == 1 and (choices := re.fullmatch(r"\{(.*)\}", " ".join(named[0][1:]))):
+            return f"{missing[0]}: got nothing; allowed are {', '.join(choices[1].split(','))}."
         return f"{', '.join(missing)}: got nothing; allowed is {helped}."
     if first.startswith("Expected one of"):
         return f"command: got none; allowed are {', '.join(commands)}."

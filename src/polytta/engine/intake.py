@@ -1,5 +1,6 @@
 """From what a user hands over to images as the network wants them: the first thing that happens to a batch."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from polytta.network.calling import IMAGES
 Make = Callable[[Any], Any]
 _BYTES = (1.0, 1 / 255)
 """What bytes may count: themselves, or shares of white."""
+_ONE_INPUT = "a model of several inputs has to be wrapped in one of images alone"
 
 
 class Intake:
@@ -45,6 +47,11 @@ class Intake:
         x = batch if self._make is None else self._make(batch)
         if isinstance(x, Mapping):
             x = self._named(x)
+        if isinstance(x, tuple | list):
+            raise InputError(
+                f"x: got a {type(x).__name__} of {len(x)}; allowed are floating-point images (B, ...), which input= of "
+                f"polytta.adapt picks ({_ONE_INPUT})."
+            )
         if isinstance(x, Tensor) and x.dtype == torch.uint8 and x.numel():
             return self._of_bytes(x)
         if not isinstance(x, Tensor) or not x.is_floating_point():
@@ -57,6 +64,8 @@ class Intake:
 
     def _named(self, batch: Mapping[str, Any]) -> object:
         """The images among other things, labels say."""
+        if self.keyword is None:
+            self._require_one_input(batch)
         for name in (self.keyword, IMAGES):
             if name is not None and name in batch:
                 return batch[name]
@@ -67,6 +76,20 @@ class Intake:
                 "tensor of images, or input= of polytta.adapt, which picks them."
             )
         return tensors[0]
+
+    def _require_one_input(self, batch: Mapping[str, Any]) -> None:
+        """Refuses what the model would take beside its images: without it, it would be another model."""
+        try:
+            inputs = [name for name in inspect.signature(self._network.forward).parameters if name in batch]
+        except (TypeError, ValueError):
+            return
+        # Models of Hugging Face take labels too, for a loss that nobody needs here.
+        inputs = [name for name in inputs if not name.startswith("label")]
+        if len(inputs) > 1:
+            raise InputError(
+                f"x: got a mapping of {inputs}, all of which {type(self._network).__name__} takes; allowed are images "
+                f"alone ({_ONE_INPUT}), or input= of polytta.adapt with their keyword, for a model that needs no more."
+            )
 
     def _of_bytes(self, x: Tensor) -> Tensor:
         """Bytes of a network that takes them, as numbers that it takes for the same."""

@@ -32,7 +32,8 @@ def create(
     """Create a source model; nothing is downloaded, so only bundled models and one's own need no weights.
 
     Args:
-        model_id: bundled/NAME, timm/NAME.TAG, torchvision/NAME, open_clip/ARCHITECTURE/TAG, module:function.
+        model_id: bundled/NAME, timm/NAME.TAG, torchvision/NAME, open_clip/ARCHITECTURE/TAG, module:function; each may
+            say its weights too, as NAME=FILE.
         weights: A safetensors file, or a torch file that holds tensors only.
         num_classes: Number of logits where it differs from the published weights; not for open_clip.
         classes: Class names, for models that read: open_clip needs them, bundled/mini_clip has CIFAR-10's.
@@ -40,6 +41,10 @@ def create(
             open_clip and "watt8" for bundled/mini_clip.
         normalisation: ``correct`` (the model's own) or ``sar2023`` (ImageNet's for every ImageNet model).
     """
+    model_id, equals, file = model_id.partition("=")
+    if equals and weights is not None:
+        raise InputError(f"weights: got {weights} beside {model_id}={file}; allowed is one of the two.")
+    weights = file if equals else weights
     source, slash, name = model_id.partition("/")
     if source == "bundled":
         model = from_bundled(name, weights, num_classes, classes, templates)

@@ -75,8 +75,17 @@ class _Logits:
         if self.pick is None:
             return logits_of(output)
         if self.pick == PROBABILITIES:
-            return logits_of(output).clamp(min=torch.finfo(output.dtype).tiny).log()
+            return _logs(logits_of(output))
         return self.pick(output) if callable(self.pick) else _part(output, self.pick)
+
+
+def _logs(probabilities: Any) -> Tensor:
+    if not isinstance(probabilities, Tensor) or not probabilities.is_floating_point():
+        raise ModelError(
+            f"output: got {PROBABILITIES!r} of {described(probabilities)}; allowed is a model that returns one tensor "
+            "(B, C) of them, or a function from what it returns to (B, C) logits."
+        )
+    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
 
 
 def logits_of(output: Any) -> Any:

@@ -54,11 +54,11 @@ def particles_of(settings: Settings) -> Particles:
     optimizers = resolve_optimizers(settings.optimizer, count)
     own = _one_each("method", methods, count)
     kinds = _one_each("statistics", statistics, count)
-    if 1 < len(lenses.transforms) < count:
-        raise ConfigError(
-            f"lenses: got {len(lenses.transforms)} for {count} particles; allowed are one, at least one each, or "
-            "axes='product'."
-        )
+    looks = len(lenses.transforms)
+    # Of a set with a name, the first ones are meant; of a list, all that somebody wrote down.
+    listed = isinstance(settings.lenses, Sequence) and not isinstance(settings.lenses, str)
+    if 1 < looks < count or (listed and looks > count):
+        raise ConfigError(f"lenses: got {looks} for {count} particles; allowed are one, one each, or axes='product'.")
     return Particles(own, lenses, _decided(kinds, own), optimizers, lr)
 
 
@@ -66,7 +66,9 @@ def _multiplied(
     settings: Settings, methods: Sequence[Method], lenses: Lenses, statistics: Sequence[str], lr: Any
 ) -> Particles:
     """A particle of every combination; lenses vary fastest, so that the first ones are all ways to look."""
-    optimizers = [settings.optimizer] if is_one_optimizer(settings.optimizer) else list(settings.optimizer)  # type: ignore[arg-type]
+    movers: Any = settings.optimizer
+    several = isinstance(movers, Sequence) and not is_one_optimizer(movers)
+    optimizers = list(movers) if several else [movers]
     rates = [lr] if lr is None or not isinstance(lr, Sequence) or isinstance(lr, str) else list(lr)
     made = [OPTIMIZERS.make(one) for one in optimizers]
     rows = _each_once(list(product(methods, statistics, made, rates, lenses.transforms)))
@@ -112,7 +114,7 @@ def _methods(settings: Settings) -> tuple[Method, ...]:
 
 
 def _statistics(given: str | Sequence[str]) -> tuple[str, ...]:
-    kinds = (given,) if isinstance(given, str) else tuple(given)
+    kinds = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
     wrong = [kind for kind in kinds if kind not in ALLOWED_STATISTICS]
     if wrong or not kinds:
         raise ConfigError(f"statistics: got {given!r}; allowed are {list(ALLOWED_STATISTICS)}, or one per particle.")

@@ -18,6 +18,7 @@ from polytta.network.targets import choose_layers
 from polytta.optim import is_one_optimizer
 from polytta.optim.rule import lr_multipliers
 from polytta.particles.engines import ENGINES
+from polytta.settings.arrays import without_arrays
 from polytta.settings.axes import Particles, particles_of
 from polytta.settings.config import Config, Rates
 from polytta.settings.presets import RECOMMENDED, completed, templates_of
@@ -30,6 +31,7 @@ MOST_CLASSES = 1_000_000
 
 def resolve(settings: Settings, model: nn.Module) -> Config:
     """What the settings mean for a model."""
+    settings = without_arrays(settings)
     literal = isinstance(settings.preset, str) and settings.preset in PRESETS
     settings = completed(settings, model)
     check(settings)

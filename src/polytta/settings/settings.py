@@ -44,7 +44,8 @@ class Settings:
     model and batch size."""
     pace: float | Sequence[float] | None = None
     """Instead of a learning rate, the share of the loss that a step removes: it means the same on every model, number
-    of classes and batch size (``polytta.optim.pace``). 0 looks and never learns."""
+    of classes and batch size (``polytta.optim.pace``). 0 looks and never learns: such a particle predicts through its
+    lens with the source's parameters."""
     views: str | Table | Sequence[str | View] | Views = "none"
     """Versions of the batch to learn from: a name, callables, or ``polytta.views.Views``."""
     lenses: str | Table | Sequence[str | View] | Lenses | None = None
@@ -57,8 +58,8 @@ class Settings:
     "official" the same with the thresholds of each method's own public code. None means "recommended" when nothing is
     said of method or population, else "paper"."""
     size: str | None = None
-    """Of the recommended population: "small" only looks, "medium" (the default) learns as well, "large" in two ways
-    (``polytta.settings.presets``)."""
+    """Of the recommended population: "small" only looks (predicts through its lenses and never learns), "medium" (the
+    default) learns as well, "large" in two ways (``polytta.settings.presets``)."""
     aggregate: str | Table | Aggregate | None = None
     """One answer from K: "probs" averages probabilities, "logits" averages logits, "evidence" weights particles by how
     sure and how balanced their answers have been; or one of ``polytta.aggregate``. None means "probs"."""

@@ -108,7 +108,9 @@ def clearer_mirrored(x: Tensor) -> Tensor:
 
 
 def _smaller(x: Tensor, scale: float) -> Tensor:
-    size = [max(1, round(side * scale)) for side in x.shape[-2:]]
+    # While a network is traced, sides are tensors, which round() does not take.
+    sides = map(int, x.shape[-2:]) if torch.jit.is_tracing() else x.shape[-2:]  # type: ignore[attr-defined]
+    size = [max(1, round(side * scale)) for side in sides]
     return functional.interpolate(_exact(x), size=size, mode="bilinear", antialias=True, align_corners=False)
 
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from polytta.lab.bench.cell import Cell
 from polytta.lab.bench.data import open_cell_stream, prepare, split_dataset, split_path
-from polytta.lab.bench.plan import source_model
+from polytta.lab.bench.plan import check_classes, source_model
 from polytta.models import SourceModel
 
 
@@ -31,6 +31,7 @@ def open_images(
         data_path=path,
     )
     source, stream = source_model(cell), open_cell_stream(cell)
+    check_classes(cell, stream, source, "dataset")
     prepare([stream])
     batches = list(stream.batches())
     every = [image for batch in batches for image in batch.images]

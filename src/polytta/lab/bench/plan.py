@@ -71,7 +71,7 @@ def plan_cell(cell: Cell) -> Plan:
     """The plan of a cell; opens no image file."""
     stream = open_cell_stream(cell)
     source = source_model(cell)
-    _check_classes(cell, stream, source)
+    check_classes(cell, stream, source)
     if stream.spec.reset == "segment" and len(stream.order.starts) > 1:
         raise InputError(
             f"scenarios: got {cell.scenario} over {len(stream.order.starts)} corruptions, with a fresh model for each; "
@@ -91,19 +91,20 @@ def plan_cell(cell: Cell) -> Plan:
     return Plan(cell, {**pins, **{name: facts for name, facts in also.items() if facts}})
 
 
-def _check_classes(cell: Cell, stream: Stream, source: SourceModel) -> None:
+def check_classes(cell: Cell, stream: Stream, source: SourceModel, argument: str = "datasets") -> None:
     """Refuses labels that the model does not have, and folders whose sorted places cannot be the model's labels."""
     first = stream.datasets[0]
     classes = first.classes
     if len(classes) > source.num_classes:
         raise InputError(
-            f"datasets: got {cell.dataset}, which has {len(classes)} classes; "
+            f"{argument}: got {cell.dataset}, which has {len(classes)} classes; "
             f"allowed are the {source.num_classes} that {cell.model} tells apart."
         )
     named = any(not name.isdecimal() for name in classes)
     if named and len(classes) < source.num_classes:
+        names = ", ".join((*classes[:3], *(["..."] if len(classes) > 3 else [])))
         raise InputError(
-            f"datasets: got {cell.dataset}, which has {len(classes)} classes ({', '.join(classes[:3])}, ...), for the "
+            f"{argument}: got {cell.dataset}, which has {len(classes)} classes ({names}), for the "
             f"{source.num_classes} of {cell.model}; allowed is a folder for each, sorted as its labels are, empty "
             "where there are no images."
         )

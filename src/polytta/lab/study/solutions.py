@@ -20,7 +20,7 @@ from polytta.errors import ConfigError
 from polytta.lab.bench.cell import Cell
 from polytta.lab.bench.data import open_cell_stream, prepare
 from polytta.lab.bench.execution import Execution
-from polytta.lab.bench.plan import source_model
+from polytta.lab.bench.plan import check_classes, source_model
 from polytta.models import SourceModel
 from polytta.stream import Stream
 
@@ -75,6 +75,7 @@ def find_solutions(cell: Cell, seeds: Sequence[int], judged_on: int) -> Solution
     device = Execution().torch_device
     source = source_model(cell, device)
     stream = open_cell_stream(cell)
+    check_classes(cell, stream, source, "dataset")
     prepare([stream])
     found = []
     with tqdm(total=len(seeds) * len(stream), unit="image", desc="adapting") as bar:
