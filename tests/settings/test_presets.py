@@ -213,3 +213,9 @@ def test_decided_settings_decide_the_same(kind: str, options: dict[str, Any]) ->
     assert [once.lenses.of_particle(n) for n in range(once.particles)] == [
         again.lenses.of_particle(n) for n in range(again.particles)
     ]
+
+
+@pytest.mark.parametrize(("looks", "particles"), [(1, 3), (2, 2), (5, 5)])
+def test_a_list_of_lenses_says_how_many_particles_there_are(looks: int, particles: int) -> None:
+    found = config(method="tent", lenses=[lambda x, n=n: x.roll(n, -1) for n in range(looks)])
+    assert (found.particles, len(found.lenses.transforms)) == (particles, looks)

@@ -66,7 +66,9 @@ def _plain(settings: Settings) -> Settings:
     particles = settings.particles
     if particles is None and settings.axes == "zip":
         looks = 1 if settings.lenses is None else len(resolve_lenses(settings.lenses).transforms)
-        particles = 3 if looks == 1 else min(3, looks)
+        # A list says how many there are to be, a set by its name what to choose from.
+        most = looks if isinstance(settings.lenses, list | tuple) else 3
+        particles = 3 if looks == 1 else min(most, looks)
     return replace(
         settings,
         method="deyo" if settings.method is None else settings.method,
