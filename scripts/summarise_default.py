@@ -20,6 +20,7 @@ MODELS = {
     "bundled/cifar10_resnet_bn": "ResNet-BN",
     "timm/deit_tiny_patch16_224": "DeiT-Tiny",
     "efficientnet_lite0:build": "EfficientNet-Lite0",
+    "resnet18_cifar10:build": "ResNet-18",
 }
 SCENARIOS = {
     "batch1": "batch 1",

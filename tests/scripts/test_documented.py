@@ -46,6 +46,7 @@ def test_findings_carry_severity_3_and_what_was_not_finished(default: ModuleType
     assert default.headline(default.read(RESULTS / "severity3"), "3") in FINDINGS
     assert default.unfinished(default.read(RESULTS / "lite0")) in FINDINGS
     assert default.over_seeds(RESULTS / "seeds") in FINDINGS
+    assert default.headline(default.read(RESULTS / "held_out")) in FINDINGS
 
 
 def test_findings_carry_the_frontier() -> None:
