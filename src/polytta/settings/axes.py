@@ -55,9 +55,10 @@ def particles_of(settings: Settings) -> Particles:
     own = _one_each("method", methods, count)
     kinds = _one_each("statistics", statistics, count)
     looks = len(lenses.transforms)
-    # Of a set with a name, the first ones are meant; of a list, all that somebody wrote down.
+    # Of a set with a name, the first ones are meant; of a list, all that somebody wrote down. One particle alone takes
+    # the first, since rows of a benchmark share their options.
     listed = isinstance(settings.lenses, Sequence) and not isinstance(settings.lenses, str)
-    if 1 < looks < count or (listed and looks > count):
+    if 1 < looks < count or (listed and looks > count > 1):
         raise ConfigError(f"lenses: got {looks} for {count} particles; allowed are one, one each, or axes='product'.")
     return Particles(own, lenses, _decided(kinds, own), optimizers, lr)
 
