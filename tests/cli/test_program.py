@@ -119,6 +119,6 @@ def test_bench_ends_with_its_table_and_the_next_command(capsys: pytest.CaptureFi
     assert "±" in lines["source"]
     assert "±" in lines["deyo"]
     assert f"Next: polytta report {tmp_path}" in said
-    command = next(line for line in said.splitlines() if "polytta compare" in line).split("polytta compare ")[1]
+    command = next(line for line in said.splitlines() if line.startswith("Next:")).split("polytta compare ")[1]
     assert main(["compare", *command.split()]) == 0
     assert "source | deyo" in capsys.readouterr().out
