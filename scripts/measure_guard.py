@@ -190,7 +190,7 @@ def sides(options: argparse.Namespace) -> None:
         clean_images = open_images(name, options.dataset, options.distinct, options.seed)
         source, _, numbers = clean_images
         told, labels = OneSided(source.module), torch.from_numpy(numbers)
-        by_batch = share_structure(source.module)
+        by_stored, by_batch = share_structure(source.module), share_structure(source.module)
         use_statistics(by_batch, "batch")
         places = {"all": torch.arange(len(labels)).split(32)[:4]}
         places["one"] = tuple(torch.nonzero(labels == label).flatten()[:32] for label in (0, 3, 5, 8))
@@ -202,9 +202,7 @@ def sides(options: argparse.Namespace) -> None:
             for kind, batches in places.items():
                 for place in batches:
                     with torch.no_grad():
-                        answers = [
-                            network(x[place]).argmax(dim=1) for network in (share_structure(source.module), by_batch)
-                        ]
+                        answers = [network(x[place]).argmax(dim=1) for network in (by_stored, by_batch)]
                     right = [100 * float((own == labels[place]).float().mean()) for own in answers]
                     found[kind].append((told(x[place]), *right))
         for kind, rows in found.items():
