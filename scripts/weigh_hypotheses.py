@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polytta.aggregate import Evidence, evidence
+from polytta.aggregate import Evidence, chain, evidence
 from polytta.views import LENSES
 
 PARTS: dict[str, dict[str, object]] = {
@@ -30,8 +30,8 @@ PARTS: dict[str, dict[str, object]] = {
     "fineness after two images": {"SHRINKAGE": 2.0},
     "without doubt": {"DOUBT": 0.0},
     "without sameness": {"sameness": lambda state, populations=1: torch.zeros_like(state["mean_entropy"])},
-    "classes in turn as far as s": {"turns.NOTHING": 0.0, "turns.FULLY": 1.0, "turns.ROUNDS": 2},
-    "classes in turn from the first sign": {"turns.NOTHING": 0.0},
+    "without the images nearby": {"chain.read": lambda told, state: (told, dict(state))},
+    "half the margin for them": {"chain.MARGIN": chain.MARGIN / 2},
     "what was before the batch": {"with_batch": lambda known, seen: known},
     "batch statistics by stored ones": {"CAUTION": 1e9},
     "without anchors": {"anchors": lambda state: torch.arange(state["mean_probs"].shape[0])},
@@ -99,7 +99,9 @@ def weighed(run: Run) -> Tensor:
         told, detail = run.log_probs[:, :, start : start + run.batch], run.fineness[:, start : start + run.batch]
         known = evidence.with_anchors(state, *rows)
         state = evidence.observe(known, told.flatten(0, 1), detail)
-        answers.append(aggregate.combine(told, evidence.with_batch(known, state), detail).argmax(dim=-1))
+        answer, changed = aggregate.answer(told, evidence.with_batch(known, state), detail)
+        state.update(changed)
+        answers.append(answer.argmax(dim=-1))
     return torch.cat(answers, dim=1)
 
 

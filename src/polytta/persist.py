@@ -40,7 +40,8 @@ _MOST_STEPS = 2**53
 _WHOLE = "whole:"
 _SPREAD = 0x9E3779B97F4A7C1
 _AT_ONCE = 2**22
-_NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_idle", "evidence_asleep", _GUARD)
+_NEWER = ("evidence_fine_", "evidence_agreement", "evidence_turn_", "evidence_chain_", "evidence_idle",
+          "evidence_asleep", _GUARD)  # fmt: skip
 """Tensors that older states of this format do not have."""
 _MOST = 1e30
 """Sums and products of larger numbers leave the range of float32."""
@@ -48,7 +49,9 @@ _ROUNDING = 0.1
 """By which probabilities of models in half precision may miss what they are to add up to."""
 _COUNTS = re.compile("step|guard_.*|optimizer_count|method_(.*_)?(collected|batches)")
 _OF_METHODS = re.compile("method_(.*_)?(mean_probs|entropy_average|window|(positive|negative)_(keys|entropy|probs))")
-_DISTRIBUTIONS = re.compile("(evidence|method)_(.*_)?probs|evidence_turn_(mean|recent)|guard_(source_)?answers")
+_DISTRIBUTIONS = re.compile(
+    "(evidence|method)_(.*_)?probs|evidence_(turn|chain)_(mean|recent|message)|guard_(source_)?answers"
+)
 _RANGES = (
     (_DISTRIBUTIONS, 0, 1 + _ROUNDING, "probabilities from 0 to 1, of 1 in all"),
     (re.compile("evidence_(fine_)?agreement|evidence_turn_(near|far|self)"), -_ROUNDING, 1 + _ROUNDING, "shares of 1"),

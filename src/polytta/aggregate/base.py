@@ -43,6 +43,14 @@ class Aggregate(ABC):
         empty before the first; ``fineness`` (..., B) is how fine the detail of each image is, 0 unless ``by_fineness``.
         """
 
+    def answer(
+        self, logits: Tensor, evidence: Mapping[str, Tensor], fineness: Tensor
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """What ``combine`` says, and the tensors of the evidence that answering changes; none unless an aggregate is
+        to remember its answers.
+        """
+        return self.combine(logits, evidence, fineness), {}
+
     def weights(self, evidence: Mapping[str, Tensor], fineness: Tensor, particles: int) -> Tensor:
         """(G, B, K) what each of K particles counts in the answers on images of that (G, B) fineness; sums are 1."""
         return fineness.new_full((*fineness.shape, particles), 1 / particles)

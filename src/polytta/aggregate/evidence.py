@@ -19,8 +19,8 @@ Shifts may be mixed, and what suits a noisy image does not suit a blurred one. S
 and once for those of like detail (``polytta.views.fineness``), on a grid with linear interpolation; where few images of
 that detail have been seen the former counts. The weighted geometric mean lets whoever is sure of *this* image speak
 louder; probabilities count as at least 10⁻⁶, so that nobody has a veto. The means cover about the last 1,000 images,
-those of the batch to be answered among them: nothing else is known of the first one. How classes come is told by what
-was before.
+those of the batch to be answered among them: nothing else is known of the first one. What the images nearby say of an
+image's class is taken into account as far as it is seen to foretell it (``polytta.aggregate.chain``).
 
 A particle that falls far behind what it was before it learnt has collapsed. It starts over from the best of those that
 were the same, at half its rate. One that has had no weight for long, for images of any detail, stops learning, and
@@ -33,8 +33,8 @@ where t is 1, or not known yet, their anchor goes by stored statistics:
 
     sᵢ = (1-t') sᵢ(twin) + t' sᵢ(anchor) - t 1[by the batch],     t' = t + (1-t) 128 / (128 + images)
 
-Paces shrink by (1-t)², and every particle's answers are taken together with the classes around them. Anchors tell t, as
-far as they are trusted: a shift that leaves one of them few classes to name must not pass for classes in turn.
+Paces shrink by (1-t)². Anchors tell t, by what was before the batch and as far as they are trusted: a shift that leaves
+one of them few classes to name must not pass for classes in turn.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from polytta.aggregate import turns
+from polytta.aggregate import chain, turns
 from polytta.aggregate.base import Aggregate, Restart
 
 HORIZON = 1000
@@ -53,7 +53,7 @@ SHARPNESS = 30.0
 SMALLEST_PROB = 1e-6
 FORMULA = (
     "b H(m0) - h0 + 2 dH + 0.6 da in shares of ln C, by fineness, by twin and anchor as classes come, with the batch, "
-    "geometric"
+    "geometric, with the images nearby"
 )
 """Goes with ``scores``, ``observe`` and ``combine``: results made with another one are other results."""
 FINENESS = (-3.0, 1.5, 19)
@@ -87,6 +87,7 @@ def begin(rows: int, num_classes: int, like: Tensor, *, by_fineness: bool = Fals
     state = {"mean_probs": zeros(rows, num_classes), "mean_entropy": zeros(rows), "images": zeros(())}
     if by_fineness:
         state |= {"agreement": zeros(rows), **turns.begin(rows, num_classes, like)}
+        state |= chain.begin(rows, num_classes, like)
         state["fine_probs"] = zeros(rows, points, num_classes)
         for name in ("fine_entropy", "fine_agreement", "fine_images"):
             state[name] = zeros(rows, points)
@@ -124,7 +125,7 @@ def observe(state: State, logits: Tensor, fineness: Tensor) -> dict[str, Tensor]
         for name, values in (("fine_entropy", entropies), ("fine_agreement", agreements)):
             seen[name] = torch.lerp(state[name], (each * values.unsqueeze(-1)).sum(dim=1), fine_rate)
         seen["fine_images"] = known
-        seen["idle"], seen["asleep"] = state["idle"], state["asleep"]
+        seen |= {name: value for name, value in state.items() if name in ("idle", "asleep") or _is_of_chain(name)}
     return seen
 
 
@@ -268,6 +269,10 @@ def _scores(
     return counts * unlearnt - unsure[anchor], torch.where(gained > 0, counts, 2) * gained + AGREEMENT * agreed
 
 
+def _is_of_chain(name: str) -> bool:
+    return name.startswith("chain_")
+
+
 def _entropy(probs: Tensor) -> Tensor:
     return -torch.xlogy(probs, probs).sum(dim=-1)
 
@@ -308,21 +313,28 @@ class Evidence(Aggregate):
             "caution": CAUTION,
             "collapse": COLLAPSE,
             "turns": turns.facts(),
+            "chain": chain.facts(),
             "fineness": str(FINENESS),
             "sleep": str((NO_WEIGHT, SOME_WEIGHT, SLEEP_AFTER, SLEEP_EVERY)),
         }
 
     def combine(self, logits: Tensor, evidence: State, fineness: Tensor) -> Tensor:
-        """log softmax Σ wᵢ log pᵢ."""
-        told = logits.log_softmax(dim=-1)
-        if logits.shape[-3] == 1:
-            return told.squeeze(-3)
+        """log softmax Σ wᵢ log pᵢ, given the images nearby."""
+        return self.answer(logits, evidence, fineness)[0]
+
+    def answer(self, logits: Tensor, evidence: State, fineness: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """The same, and what it says of the next images."""
+        told, particles = logits.log_softmax(dim=-1), logits.shape[-3]
+        if particles == 1:
+            return told.squeeze(-3), {}
+        told = told.clamp(min=log(SMALLEST_PROB))
         if not evidence:
-            return told.clamp(min=log(SMALLEST_PROB)).mean(dim=-3).log_softmax(dim=-1)
-        same = sameness(evidence, logits.shape[0])
-        told = turns.corrected(told.flatten(0, 1), evidence, same).view_as(told).clamp(min=log(SMALLEST_PROB))
-        by_image = weights(evidence, fineness).transpose(-1, -2).to(logits.dtype)
-        return (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
+            return told.mean(dim=-3).log_softmax(dim=-1), {}
+        by_image = weights(evidence, fineness).transpose(-1, -2).to(told.dtype)
+        joined = (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
+        nearby = {name: value[::particles] for name, value in evidence.items() if _is_of_chain(name)}
+        answer, after = chain.read(joined, nearby)
+        return answer, {name: value.repeat_interleave(particles, dim=0) for name, value in after.items()}
 
     def weights(self, evidence: State, fineness: Tensor, particles: int) -> Tensor:
         """Those of ``combine``."""

@@ -1,16 +1,12 @@
-r"""Classes that come in turn: noticed without labels, and used.
+r"""Classes that come in turn: noticed without labels.
 
     s = 2 (E⟨p_b, p_c⟩ - E⟨p_b, m⟩) / (E|p_b|² - E⟨p_b, m⟩), at most 1        b and c images near one another
-    p_b ∝ p_b (π / m)^f(s),   π = (Σ_b p_b + 10 m) / (n + 10)     over the n images of late; summed four times
 
 m is the mean of a particle's answers over all of a long stream, that is what it would say of an image it has not seen,
-its own bias included. If images near one another are more alike in class than those far apart, the classes around an
-image tell of its own: Bayes' rule with the local frequencies π in place of m, which Saerens, Latinne and Decaestecker
-("Adjusting the Outputs of a Classifier to New a Priori Probabilities", 2002) find by expectation maximisation. Products
-of different images have no bias for any number of classes or images, so that s is 0 but for noise where classes come by
-chance. Shifts that come in turn, each with a bias of its own, make it a little more than that, so f is 0 up to s = 0.1;
-from 0.2 on it is 1, since π says itself how mixed classes are. What is near is the batch, and of smaller ones the last
-32 images.
+its own bias included. If images near one another are more alike in class than those far apart, the statistics of a
+batch are those of a class, and whoever learns from it learns that there is one. Products of different images have no
+bias for any number of classes or images, so that s is 0 but for noise where classes come by chance. What is near is the
+batch, and of smaller ones the last 32 images. What such classes say of an image is told by ``polytta.aggregate.chain``.
 """
 
 from collections.abc import Mapping
@@ -24,14 +20,6 @@ LONG = 10_000
 """Images that m is over."""
 HORIZON = 1_000
 """Images that s is over."""
-PSEUDO_IMAGES = 10.0
-"""Images by which π is drawn towards m."""
-FLAT_IMAGES = 100.0
-"""Images by which m is drawn towards equal shares."""
-ROUNDS = 4
-"""Of expectation maximisation."""
-NOTHING, FULLY = 0.1, 0.2
-"""Of s: up to the first, shifts that come in turn may be the reason, from the second on it must be classes."""
 SMALLEST_GAP = 0.05
 
 State = Mapping[str, Tensor]
@@ -39,7 +27,7 @@ State = Mapping[str, Tensor]
 
 def facts() -> str:
     """The constants that answers depend on."""
-    return str((NEAR, LONG, PSEUDO_IMAGES, FLAT_IMAGES, ROUNDS, NOTHING, FULLY))
+    return str((NEAR, LONG, HORIZON))
 
 
 def begin(rows: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
@@ -74,25 +62,6 @@ def sameness(state: State) -> Tensor:
     """(R,) s."""
     far = state["turn_far"]
     return (2 * (state["turn_near"] - far) / (state["turn_self"] - far).clamp(min=SMALLEST_GAP)).clamp(0, 1)
-
-
-def corrected(log_probs: Tensor, state: State, same: Tensor) -> Tensor:
-    """(R, B, C) answers, given what classes there are around them, as far as those are the ``same`` (R,)."""
-    seen, (batch, classes) = state["turn_images"], log_probs.shape[1:]
-    mean = torch.lerp(
-        state["turn_mean"],
-        torch.full_like(state["turn_mean"], 1 / classes),
-        (FLAT_IMAGES / (seen + FLAT_IMAGES))[:, None],
-    ).unsqueeze(1)
-    kept = _kept(seen, batch).reshape(-1, 1, 1)
-    before = kept * state["turn_recent"].unsqueeze(1)
-    strength = ((same - NOTHING) / (FULLY - NOTHING)).clamp(0, 1).reshape(-1, 1, 1)
-    found = log_probs
-    for _ in range(ROUNDS):
-        local = found.exp().sum(dim=1, keepdim=True).to(mean.dtype) + before + PSEUDO_IMAGES * mean
-        ratio = local.log() - (batch + kept + PSEUDO_IMAGES).log() - mean.log()
-        found = (log_probs + (strength * ratio).to(log_probs.dtype)).log_softmax(dim=-1)
-    return found
 
 
 def _kept(seen: Tensor, batch: int) -> Tensor:

@@ -82,7 +82,8 @@ class Step:
         # A prediction knows only what would be answered, and must come out the same.
         uncorrected = all(one.answer is one.logits for one in outcomes)
         seen = after.evidence if uncorrected else evidence.observe(known, told, detail)
-        answer = self.aggregate.combine(by_population, evidence.with_batch(known, seen), detail)
+        answer, changed = self.aggregate.answer(by_population, evidence.with_batch(known, seen), detail)
+        after = replace(after, evidence={**after.evidence, **changed})
 
         # Start over.
         restarted = torch.zeros(logits.shape[0], dtype=torch.bool, device=logits.device)
