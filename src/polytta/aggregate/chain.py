@@ -124,9 +124,11 @@ def _in_chains(ratio: Tensor, message: Tensor) -> tuple[Tensor, Tensor]:
     both = torch.cat([heard, heard.flip(1)])
     # Nothing is known of the images after a batch.
     first = torch.cat([message, torch.full_like(message, 1 / classes)]).unsqueeze(1)
-    arriving = torch.cat([first, torch.full_like(first, 1 / classes).expand(-1, batch - 1, -1, -1)], dim=1)
+    place = torch.arange(batch, device=ratio.device)
+    is_first, last = (place == 0).reshape(-1, 1, 1), (place - 1).clamp(min=0)
+    arriving = torch.where(is_first, first, 1 / classes)
     for _ in range(REACH if batch > 1 else 0):
-        arriving = torch.cat([first, _passed(arriving, both)[:, :-1]], dim=1)
+        arriving = torch.where(is_first, first, _passed(arriving, both).index_select(1, last))
     before, after = arriving.chunk(2)
     met = before * after.flip(1)
     return met / met.sum(dim=-1, keepdim=True), _passed(before[:, -1], heard[:, -1])
