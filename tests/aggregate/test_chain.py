@@ -83,6 +83,18 @@ def test_a_shift_that_changes_what_is_said_is_not_taken_for_classes() -> None:
     assert accuracy(found, labels) > accuracy(told, labels) - 0.01
 
 
+def test_a_bias_among_many_classes_is_not_taken_for_classes() -> None:
+    """Half of all images are said to be of one of three classes of a thousand, as a model that sees nothing says."""
+    labels = drawn(1, 600, most=1000)
+    told = 3 * answers(labels, right=1.0, classes=1000)
+    blind = torch.rand(600, generator=torch.Generator().manual_seed(5)) < 1 / 2
+    told[0, blind] = 3 * answers(drawn(2, int(blind.sum()), most=3), right=1.0, seed=3, classes=1000)[0]
+    told = told.log_softmax(dim=-1)
+    found, state = followed(told, 64)
+    assert float(state["chain_scores"].max()) > chain.MARGIN
+    assert float((found.argmax(-1) != told.argmax(-1)).double().mean()) < 0.005
+
+
 def test_a_stream_of_one_class_is_no_news() -> None:
     labels = torch.zeros(600, dtype=torch.long)
     told = answers(labels)

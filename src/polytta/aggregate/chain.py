@@ -1,7 +1,7 @@
 r"""What the classes of the images nearby say of an image: runs of one class, or a mixture of few.
 
     p_b ∝ p_b π_b / m,   π_b = Σ_k v_k π_bk
-    v_k ∝ exp(100 (s_k - 0.2)),   s_k = mean_b log(0.9 Σ_c π_bk(c) p_b(c)/m(c) + 0.1);   v ∝ 1 for π = m, where s is 0
+    v_k ∝ exp(100 (s_k - d)),   s_k = mean_b log(0.9 Σ_c π_bk(c) p_b(c)/m(c) + 0.1);   v ∝ 1 for π = m, where s is 0
 
 p_b is what a population says of image b, and m the mean of that over a long stream, drawn towards equal shares: what it
 would say of an image it has not seen, its own bias included. Each π_bk is what one idea of how classes come expects of
@@ -14,12 +14,15 @@ image b *without having seen it*:
   after one round of expectation maximisation (Saerens, Latinne and Decaestecker, "Adjusting the Outputs of a Classifier
   to New a Priori Probabilities", 2002), image b left out. After more rounds it has told the others what to say of it.
 
-An idea is as good as it foretells. Where classes come by chance, neighbours foretell worse than m does, and answers
-stay as they are. Where they come in runs, or few at a time, s says so after some tens of images, without labels.
+An idea is as good as it foretells. Where classes come by chance, neighbours foretell hardly better than m does, and
+answers stay as they are. Where they come in runs, or few at a time, s says so after some tens of images, without
+labels. A model's bias under a new shift, which m does not know yet, passes for classes that come often, the more so the
+more classes there are to confuse; hence d = 0.2 (ln C / ln 10)^1.5, which is 0.2 of ten classes and 1 of a thousand.
 Messages reach 16 images, and of the images before a batch what its last ones said.
 """
 
 from collections.abc import Mapping
+from math import log
 
 import torch
 from torch import Tensor
@@ -46,8 +49,8 @@ HORIZON = 500
 PATIENCE = 128.0
 """Images after which s counts for half."""
 SHARPNESS = 100.0
-MARGIN = 0.2
-"""By how much an idea must foretell better than m."""
+MARGIN, GROWTH_OF_MARGIN = 0.2, 1.5
+"""By how much an idea must foretell better than m among ten classes, and how that grows with ln C."""
 SMALLEST_PROB = 1e-6
 LARGEST_RATIO = 8.0
 """Of p to m, as a logarithm."""
@@ -58,7 +61,7 @@ State = Mapping[str, Tensor]
 def facts() -> str:
     """The constants that answers depend on."""
     chains, window = (CHAINS, SHORTEST, GROWTH, DOUBT, REACH), (NEAR, LONG, FLAT_IMAGES, PSEUDO_IMAGES)
-    return str((*chains, *window, SURPRISE, HORIZON, PATIENCE, SHARPNESS, MARGIN, LARGEST_RATIO))
+    return str((*chains, *window, SURPRISE, HORIZON, PATIENCE, SHARPNESS, MARGIN, GROWTH_OF_MARGIN, LARGEST_RATIO))
 
 
 def begin(rows: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
@@ -90,7 +93,8 @@ def read(log_probs: Tensor, state: State) -> tuple[Tensor, dict[str, Tensor]]:
     scores = (foretold * (1 - SURPRISE) + SURPRISE).log().mean(dim=1)
     known = (seen + batch).clamp(max=HORIZON).unsqueeze(1)
     scores = torch.lerp(state["chain_scores"], scores, (batch / known).clamp(max=1))
-    ahead = scores * known / (known + PATIENCE) - MARGIN
+    margin = MARGIN * (log(classes) / log(10)) ** GROWTH_OF_MARGIN
+    ahead = scores * known / (known + PATIENCE) - margin
     weights = SHARPNESS * torch.cat([torch.zeros_like(counted), ahead], dim=1)
     weights = weights.softmax(dim=1)[:, None, :, None]
     prior = weights[:, :, 0] * mean.unsqueeze(1) + (weights[:, :, 1:] * expected).sum(dim=2)
