@@ -17,7 +17,7 @@ image b *without having seen it*:
 An idea is as good as it foretells. Where classes come by chance, neighbours foretell hardly better than m does, and
 answers stay as they are. Where they come in runs, or few at a time, s says so after some tens of images, without
 labels. A model's bias under a new shift, which m does not know yet, passes for classes that come often, the more so the
-more classes there are to confuse; hence d = 0.2 (ln C / ln 10)^1.5, which is 0.2 of ten classes and 1 of a thousand.
+more classes there are to confuse; hence d = 0.2 (ln C / ln 10)^1.75: 0.2 of ten classes, 1.4 of a thousand.
 Messages reach 16 images, and of the images before a batch what its last ones said.
 """
 
@@ -49,7 +49,7 @@ HORIZON = 500
 PATIENCE = 128.0
 """Images after which s counts for half."""
 SHARPNESS = 100.0
-MARGIN, GROWTH_OF_MARGIN = 0.2, 1.5
+MARGIN, GROWTH_OF_MARGIN = 0.2, 1.75
 """By how much an idea must foretell better than m among ten classes, and how that grows with ln C."""
 SMALLEST_PROB = 1e-6
 LARGEST_RATIO = 8.0
