@@ -83,6 +83,25 @@ def test_a_shift_that_changes_what_is_said_is_not_taken_for_classes() -> None:
     assert accuracy(found, labels) > accuracy(told, labels) - 0.01
 
 
+def test_runs_among_many_classes_are_told_from_bias_by_their_order() -> None:
+    """Runs of three among three hundred classes, said by somebody who names one class far too often."""
+    labels = drawn(3, 320, most=300).repeat_interleave(3)
+    told = (3 * answers(labels, classes=300)).log_softmax(dim=-1)
+    found, _ = followed(told, 64)
+    assert accuracy(found, labels) > accuracy(told, labels) + 0.1
+    shuffled = torch.randperm(960, generator=torch.Generator().manual_seed(0))
+    by_chance, _ = followed(told[:, shuffled], 64)
+    assert float((by_chance.argmax(-1) != told[:, shuffled].argmax(-1)).double().mean()) < 0.01
+
+
+@pytest.mark.parametrize("batch", [2, 5, 16, 64, 100])
+def test_the_other_order_has_every_image_once_and_neighbours_apart(batch: int) -> None:
+    order = chain._far_apart(torch.zeros(1, batch, 1))
+    assert sorted(order.tolist()) == list(range(batch))
+    apart = (order[1:] - order[:-1]).abs().min()
+    assert int(apart) >= (batch // 8 if batch >= 16 else 1)
+
+
 def test_a_bias_among_many_classes_is_not_taken_for_classes() -> None:
     """Half of all images are said to be of one of three classes of a thousand, as a model that sees nothing says."""
     labels = drawn(1, 600, most=1000)
@@ -137,7 +156,7 @@ def test_an_answer_is_what_bayes_rule_says() -> None:
         "chain_mean": torch.tensor([[0.5, 0.5]], dtype=torch.float64),
         "chain_recent": torch.tensor([[0.1, 0.9]], dtype=torch.float64),
         "chain_message": torch.tensor([[[0.5, 0.5], [0.2, 0.8], [0.5, 0.5]]], dtype=torch.float64),
-        "chain_scores": torch.tensor([[0.0, 0.0, 9.0, 0.0]], dtype=torch.float64),
+        "chain_scores": torch.tensor([[0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0]], dtype=torch.float64),
         "chain_images": torch.tensor([100.0], dtype=torch.float64),
     }
     answer, after = chain.read(torch.tensor([[[0.6, 0.4]]], dtype=torch.float64).log(), state)

@@ -1,7 +1,7 @@
 r"""What the classes of the images nearby say of an image: runs of one class, or a mixture of few.
 
-    p_b ∝ p_b π_b / m,   π_b = Σ_k v_k π_bk
-    v_k ∝ exp(100 (s_k - d)),   s_k = mean_b log(0.9 Σ_c π_bk(c) p_b(c)/m(c) + 0.1);   v ∝ 1 for π = m, where s is 0
+    p_b ∝ p_b π_b / m,   π_b = Σ_k v_k π_bk,   v_k ∝ exp(100 a_k),   s_k = mean_b log(0.9 Σ_c π_bk(c) p_b(c)/m(c) + 0.1)
+    a = max(s - s'⁺ - 0.2, s - d) of a chain, s - d of a window, 0 of π = m;   d = 0.2 (ln C / ln 10)²
 
 p_b is what a population says of image b, and m the mean of that over a long stream, drawn towards equal shares: what it
 would say of an image it has not seen, its own bias included. Each π_bk is what one idea of how classes come expects of
@@ -16,8 +16,9 @@ image b *without having seen it*:
 
 An idea is as good as it foretells. Where classes come by chance, neighbours foretell hardly better than m does, and
 answers stay as they are. Where they come in runs, or few at a time, s says so after some tens of images, without
-labels. A model's bias under a new shift, which m does not know yet, passes for classes that come often, the more so the
-more classes there are to confuse; hence d = 0.2 (ln C / ln 10)^1.75: 0.2 of ten classes, 1.4 of a thousand.
+labels. A model's bias under a new shift, which m does not know yet, passes for classes that come often. But it
+foretells as much in any order: s' is the score of the same chain along the same images of a batch in another order.
+What does not depend on order must foretell more, by d, which grows with the number of classes as such bias does.
 Messages reach 16 images, and of the images before a batch what its last ones said.
 """
 
@@ -49,8 +50,9 @@ HORIZON = 500
 PATIENCE = 128.0
 """Images after which s counts for half."""
 SHARPNESS = 100.0
-MARGIN, GROWTH_OF_MARGIN = 0.2, 1.75
-"""By how much an idea must foretell better than m among ten classes, and how that grows with ln C."""
+MARGIN, GROWTH_OF_MARGIN = 0.2, 2.0
+"""By how much an idea must foretell more than in another order, or than m among ten classes; its growth with ln C."""
+GOLDEN = (5**0.5 - 1) / 2
 SMALLEST_PROB = 1e-6
 LARGEST_RATIO = 8.0
 """Of p to m, as a logarithm."""
@@ -70,7 +72,7 @@ def begin(rows: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
         "chain_mean": like.new_zeros(rows, num_classes),
         "chain_recent": like.new_zeros(rows, num_classes),
         "chain_message": like.new_full((rows, CHAINS, num_classes), 1 / num_classes),
-        "chain_scores": like.new_zeros(rows, CHAINS + 1),
+        "chain_scores": like.new_zeros(rows, 2 * CHAINS + 1),
         "chain_images": like.new_zeros(rows),
     }
 
@@ -83,18 +85,22 @@ def read(log_probs: Tensor, state: State) -> tuple[Tensor, dict[str, Tensor]]:
     mean = (counted * state["chain_mean"] + FLAT_IMAGES / classes) / (counted + FLAT_IMAGES)
     ratio = told - mean.log().unsqueeze(1)
 
-    # What every idea expects of every image.
-    windowed = _in_window(ratio, mean.unsqueeze(1), state)
-    chained, message = _in_chains(ratio, state["chain_message"])
-    expected = torch.cat([windowed.unsqueeze(2), chained], dim=2)
+    # What every idea expects of every image, and chains of the same images in another order.
+    windowed = _in_window(ratio, mean.unsqueeze(1), state).unsqueeze(2)
+    shuffled = ratio[:, _far_apart(ratio)]
+    both, messages = _in_chains(torch.cat([ratio, shuffled]), state["chain_message"].repeat(2, 1, 1))
+    (chained, elsewhere), message = both.chunk(2), messages.chunk(2)[0]
+    expected = torch.cat([windowed, chained], dim=2)
 
-    # How well it foretold these images, and those before.
-    foretold = (expected * ratio.clamp(max=LARGEST_RATIO).exp().unsqueeze(2)).sum(dim=-1)
-    scores = (foretold * (1 - SURPRISE) + SURPRISE).log().mean(dim=1)
+    # How well they foretold these images, and those before.
+    scores = torch.cat([_foretold(expected, ratio), _foretold(elsewhere, shuffled)], dim=1)
     known = (seen + batch).clamp(max=HORIZON).unsqueeze(1)
     scores = torch.lerp(state["chain_scores"], scores, (batch / known).clamp(max=1))
-    margin = MARGIN * (log(classes) / log(10)) ** GROWTH_OF_MARGIN
-    ahead = scores * known / (known + PATIENCE) - margin
+    counts = known / (known + PATIENCE)
+    window, chains, by_bias = (scores * counts).split([1, CHAINS, CHAINS], dim=1)
+    wide = MARGIN * (log(classes) / log(10)) ** GROWTH_OF_MARGIN
+    ordered = torch.maximum(chains - by_bias.clamp(min=0) - MARGIN, chains - wide)
+    ahead = torch.cat([window - wide, ordered], dim=1)
     weights = SHARPNESS * torch.cat([torch.zeros_like(counted), ahead], dim=1)
     weights = weights.softmax(dim=1)[:, None, :, None]
     prior = weights[:, :, 0] * mean.unsqueeze(1) + (weights[:, :, 1:] * expected).sum(dim=2)
@@ -108,6 +114,18 @@ def read(log_probs: Tensor, state: State) -> tuple[Tensor, dict[str, Tensor]]:
         "chain_scores": scores,
         "chain_images": images,
     }
+
+
+def _foretold(expected: Tensor, ratio: Tensor) -> Tensor:
+    """(G, M) how well each of the ideas (G, B, M, C) foretold images (G, B, C)."""
+    likely = (expected * ratio.clamp(max=LARGEST_RATIO).exp().unsqueeze(2)).sum(dim=-1)
+    return (likely * (1 - SURPRISE) + SURPRISE).log().mean(dim=1)
+
+
+def _far_apart(ratio: Tensor) -> Tensor:
+    """(B,) an order in which images that follow one another are far apart: multiples of the golden ratio, sorted."""
+    place = torch.arange(ratio.shape[1], device=ratio.device, dtype=torch.float32)
+    return (place * GOLDEN).frac().argsort()
 
 
 def _in_window(ratio: Tensor, mean: Tensor, state: State) -> Tensor:
