@@ -1,7 +1,7 @@
 r"""What the classes of the images nearby say of an image: runs of one class, or a mixture of few.
 
     p_b ∝ p_b π_b / m,   π_b = Σ_k v_k π_bk,   v_k ∝ exp(100 a_k),   s_k = mean_b log(0.9 Σ_c π_bk(c) p_b(c)/m(c) + 0.1)
-    a = max(s - s'⁺ - 0.2, s - d) of a chain, s - d of a window, 0 of π = m;   d = 0.2 (ln C / ln 10)²
+    a = max(s - s'⁺ - 0.2 c, s - 0.2 c²) of a chain, s - 0.2 c² of a window, 0 of π = m;   c = ln C / ln 10
 
 p_b is what a population says of image b, and m the mean of that over a long stream, drawn towards equal shares: what it
 would say of an image it has not seen, its own bias included. Each π_bk is what one idea of how classes come expects of
@@ -18,8 +18,8 @@ An idea is as good as it foretells. Where classes come by chance, neighbours for
 answers stay as they are. Where they come in runs, or few at a time, s says so after some tens of images, without
 labels. A model's bias under a new shift, which m does not know yet, passes for classes that come often. But it
 foretells as much in any order: s' is the score of the same chain along the same images of a batch in another order.
-What does not depend on order must foretell more, by d, which grows with the number of classes as such bias does.
-Messages reach 16 images, and of the images before a batch what its last ones said.
+What does not depend on order must foretell more, the more so the more classes there are to confuse. Messages reach 16
+images, and of the images before a batch what its last ones said.
 """
 
 from collections.abc import Mapping
@@ -50,8 +50,8 @@ HORIZON = 500
 PATIENCE = 128.0
 """Images after which s counts for half."""
 SHARPNESS = 100.0
-MARGIN, GROWTH_OF_MARGIN = 0.2, 2.0
-"""By how much an idea must foretell more than in another order, or than m among ten classes; its growth with ln C."""
+MARGIN = 0.2
+"""By how much an idea must foretell more than another among ten classes."""
 GOLDEN = (5**0.5 - 1) / 2
 SMALLEST_PROB = 1e-6
 LARGEST_RATIO = 8.0
@@ -63,7 +63,7 @@ State = Mapping[str, Tensor]
 def facts() -> str:
     """The constants that answers depend on."""
     chains, window = (CHAINS, SHORTEST, GROWTH, DOUBT, REACH), (NEAR, LONG, FLAT_IMAGES, PSEUDO_IMAGES)
-    return str((*chains, *window, SURPRISE, HORIZON, PATIENCE, SHARPNESS, MARGIN, GROWTH_OF_MARGIN, LARGEST_RATIO))
+    return str((*chains, *window, SURPRISE, HORIZON, PATIENCE, SHARPNESS, MARGIN, LARGEST_RATIO))
 
 
 def begin(rows: int, num_classes: int, like: Tensor) -> dict[str, Tensor]:
@@ -98,8 +98,9 @@ def read(log_probs: Tensor, state: State) -> tuple[Tensor, dict[str, Tensor]]:
     scores = torch.lerp(state["chain_scores"], scores, (batch / known).clamp(max=1))
     counts = known / (known + PATIENCE)
     window, chains, by_bias = (scores * counts).split([1, CHAINS, CHAINS], dim=1)
-    wide = MARGIN * (log(classes) / log(10)) ** GROWTH_OF_MARGIN
-    ordered = torch.maximum(chains - by_bias.clamp(min=0) - MARGIN, chains - wide)
+    size = log(classes) / log(10)
+    narrow, wide = MARGIN * size, MARGIN * size**2
+    ordered = torch.maximum(chains - by_bias.clamp(min=0) - narrow, chains - wide)
     ahead = torch.cat([window - wide, ordered], dim=1)
     weights = SHARPNESS * torch.cat([torch.zeros_like(counted), ahead], dim=1)
     weights = weights.softmax(dim=1)[:, None, :, None]
