@@ -167,6 +167,19 @@ def test_images_of_like_detail_have_evidence_of_their_own() -> None:
     assert torch.allclose(unknown, torch.full_like(unknown, 0.5))
 
 
+def test_the_images_nearby_need_not_count() -> None:
+    """A sorted stream, of which every particle is unsure: those nearby say what it is, unless nobody asks them."""
+    sorted_labels = LABELS.sort().values
+    logits = 1.5 * torch.nn.functional.one_hot(sorted_labels, 4).double().expand(1, 2, -1, -1)
+    state = observed(*logits[0])
+    asked = Evidence(nearby=False).combine(logits, state, torch.zeros(1, 400))
+    assert torch.allclose(asked, logits[:, 0].log_softmax(dim=-1))
+    answer, after = Evidence().answer(logits, state, torch.zeros(1, 400))
+    assert (answer.exp().amax(dim=-1) > asked.exp().amax(dim=-1) + 0.2)[:, 100:].float().mean() > 0.9
+    assert Evidence(nearby=False).answer(logits, state, torch.zeros(1, 400))[1] == {}
+    assert after.keys() == {name for name in state if name.startswith("chain_")}
+
+
 def test_nobody_has_a_veto() -> None:
     logits = torch.tensor([[[0.0, 1000.0]], [[20.0, 0.0]]], dtype=torch.float64).unsqueeze(0)
     answer = Evidence().combine(logits, {}, torch.zeros(1, 1)).exp()[0, 0]

@@ -291,10 +291,12 @@ class Evidence(Aggregate):
     Attributes:
         restart: whether particles that have collapsed start over.
         sleep: whether particles without weight stop learning until they have some.
+        nearby: whether the images nearby tell of an image's class; better not where strangers share batches.
     """
 
     restart: bool = True
     sleep: bool = True
+    nearby: bool = True
 
     name: ClassVar[str] = "evidence"
     by_fineness: ClassVar[bool] = True
@@ -332,6 +334,8 @@ class Evidence(Aggregate):
             return told.mean(dim=-3).log_softmax(dim=-1), {}
         by_image = weights(evidence, fineness).transpose(-1, -2).to(told.dtype)
         joined = (by_image.unsqueeze(-1) * told).sum(dim=-3).log_softmax(dim=-1)
+        if not self.nearby:
+            return joined, {}
         nearby = {name: value[::particles] for name, value in evidence.items() if _is_of_chain(name)}
         answer, after = chain.read(joined, nearby)
         return answer, {name: value.repeat_interleave(particles, dim=0) for name, value in after.items()}
