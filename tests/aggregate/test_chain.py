@@ -51,7 +51,7 @@ def test_few_classes_at_a_time_help_in_any_order() -> None:
     assert int(state["chain_scores"][0].argmax()) == 0
 
 
-@pytest.mark.parametrize("classes", [5, 300])
+@pytest.mark.parametrize("classes", [2, 3, 5, 300])
 @pytest.mark.parametrize("batch", [1, 32, 50])
 def test_classes_by_chance_change_nothing_however_many(batch: int, classes: int) -> None:
     labels = drawn(1, 2000, most=classes)

@@ -1,7 +1,7 @@
 r"""What the classes of the images nearby say of an image: runs of one class, or a mixture of few.
 
     p_b ∝ p_b π_b / m,   π_b = Σ_k v_k π_bk,   v_k ∝ exp(100 a_k),   s_k = mean_b log(0.9 Σ_c π_bk(c) p_b(c)/m(c) + 0.1)
-    a = max(s - s'⁺ - 0.2 c, s - 0.2 c²) of a chain, s - 0.2 c² of a window, 0 of π = m;   c = ln C / ln 10
+    a = max(s - s'⁺ - 0.2 c, s - 0.2 c²) of a chain, s - 0.2 c² of a window, 0 of π = m;   c = max(1, ln C / ln 10)
 
 p_b is what a population says of image b, and m the mean of that over a long stream, drawn towards equal shares: what it
 would say of an image it has not seen, its own bias included. Each π_bk is what one idea of how classes come expects of
@@ -51,7 +51,7 @@ PATIENCE = 128.0
 """Images after which s counts for half."""
 SHARPNESS = 100.0
 MARGIN = 0.2
-"""By how much an idea must foretell more than another among ten classes."""
+"""By how much an idea must foretell more than another among up to ten classes."""
 GOLDEN = (5**0.5 - 1) / 2
 SMALLEST_PROB = 1e-6
 LARGEST_RATIO = 8.0
@@ -96,14 +96,7 @@ def read(log_probs: Tensor, state: State) -> tuple[Tensor, dict[str, Tensor]]:
     scores = torch.cat([_foretold(expected, ratio), _foretold(elsewhere, shuffled)], dim=1)
     known = (seen + batch).clamp(max=HORIZON).unsqueeze(1)
     scores = torch.lerp(state["chain_scores"], scores, (batch / known).clamp(max=1))
-    counts = known / (known + PATIENCE)
-    window, chains, by_bias = (scores * counts).split([1, CHAINS, CHAINS], dim=1)
-    size = log(classes) / log(10)
-    narrow, wide = MARGIN * size, MARGIN * size**2
-    ordered = torch.maximum(chains - by_bias.clamp(min=0) - narrow, chains - wide)
-    ahead = torch.cat([window - wide, ordered], dim=1)
-    weights = SHARPNESS * torch.cat([torch.zeros_like(counted), ahead], dim=1)
-    weights = weights.softmax(dim=1)[:, None, :, None]
+    weights = _weights(scores * known / (known + PATIENCE), classes)[:, None, :, None]
     prior = weights[:, :, 0] * mean.unsqueeze(1) + (weights[:, :, 1:] * expected).sum(dim=2)
     found = (ratio + prior.clamp(min=SMALLEST_PROB).log()).log_softmax(dim=-1)
 
@@ -115,6 +108,16 @@ def read(log_probs: Tensor, state: State) -> tuple[Tensor, dict[str, Tensor]]:
         "chain_scores": scores,
         "chain_images": images,
     }
+
+
+def _weights(scores: Tensor, classes: int) -> Tensor:
+    """(G, 1 + M) how much m counts, and the ideas that foretold so well."""
+    window, chains, by_bias = scores.split([1, CHAINS, CHAINS], dim=1)
+    size = max(1.0, log(classes) / log(10))
+    narrow, wide = MARGIN * size, MARGIN * size**2
+    ordered = torch.maximum(chains - by_bias.clamp(min=0) - narrow, chains - wide)
+    ahead = torch.cat([torch.zeros_like(window), window - wide, ordered], dim=1)
+    return (SHARPNESS * ahead).softmax(dim=1)
 
 
 def _foretold(expected: Tensor, ratio: Tensor) -> Tensor:
