@@ -74,8 +74,9 @@ def weighted(log_probs: Tensor, batch: int) -> Tensor:
     for start in range(0, images, batch):
         own = log_probs[:, :, start : start + batch]
         detail = torch.zeros(streams, own.shape[2])
-        answers.append(Evidence().combine(own, state, detail))
-        state = evidence.observe(state, own.flatten(0, 1), detail)
+        answer, changed = Evidence().answer(own, state, detail)
+        answers.append(answer)
+        state = {**evidence.observe(state, own.flatten(0, 1), detail), **changed}
     return torch.cat(answers, dim=1)
 
 

@@ -129,7 +129,7 @@ def _foretold(expected: Tensor, ratio: Tensor) -> Tensor:
 def _far_apart(ratio: Tensor) -> Tensor:
     """(B,) an order in which images that follow one another are far apart: multiples of the golden ratio, sorted."""
     place = torch.arange(ratio.shape[1], device=ratio.device, dtype=torch.float32)
-    return (place * GOLDEN).frac().argsort()
+    return (place * GOLDEN).frac().argsort(stable=True)
 
 
 def _in_window(ratio: Tensor, mean: Tensor, state: State) -> Tensor:
