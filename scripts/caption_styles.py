@@ -1,4 +1,4 @@
-"""Pictures of another kind, and the sentences that say so: what `scripts/train_mini_clip.py --styles` learns from.
+"""Pictures of another kind, and the sentences that say so: what `scripts/teach_templates.py` learns from.
 
 Captions that say nothing but the class teach a text encoder to hear nothing else: all templates become one. Here some
 images are changed, and some captions say how. Noise, blur, weather, contrast, brightness, pixels and compression are

@@ -1,4 +1,4 @@
-"""Packs the training images of the mini CLIP: three archives that `scripts/train_mini_clip.py` reads.
+"""Packs the training images of the mini CLIP: three archives that `train_mini_clip.py` and `teach_templates.py` read.
 
     python scripts/fetch_cifar10.py DATA --train 50000
     apt-get download dataset-fashion-mnist && dpkg-deb -x dataset-fashion-mnist_*.deb FASHION

@@ -4,7 +4,8 @@
 
 Rows are those of benchmarks/grids/clip_batch128.toml. The plain loop is WATT as one would write it at first: one model
 after the other, one template after the other, one view after the other, ``torch.optim.Adam``, weights averaged. Every
-figure is the median of repeats in one process after a warm-up, of whole calls: predicting and learning from a batch.
+figure is the median of repeats after a warm-up, of whole calls: predicting and learning from a batch. Rows are warmed
+up, and recorded where the engine records, side by side, and timed one after the other while all others wait.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from __future__ import annotations
 import argparse
 import copy
 import csv
+import multiprocessing
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +127,8 @@ class Timing:
         return statistics.median(self.milliseconds)
 
 
-def milliseconds(
-    call: Callable[[Tensor], object], batches: Sequence[Tensor], warmup: int, seconds: float
-) -> list[float]:
+def milliseconds(call: Callable[[Tensor], object], batches: Sequence[Tensor], seconds: float) -> list[float]:
     """Of each call; at least two of them, then until the time is over."""
-    for x in batches[:warmup]:
-        call(x)
     found: list[float] = []
     for x in batches:
         if len(found) >= 2 and sum(found) > 1000 * seconds:
@@ -164,41 +163,81 @@ def rows_of(grid: Path, precision: str, quick: bool) -> dict[str, dict[str, Any]
     return rows
 
 
-def plain_of(network: ZeroShot, row: Mapping[str, Any], precision: str) -> PlainWATT:
+def plain_of(network: ZeroShot, row: Mapping[str, Any], precision: str, rounds: int | None = None) -> PlainWATT:
     method = resolve_method(row["method"])
     assert isinstance(method, WATT)
+    method = replace(method, rounds=rounds or method.rounds)
     models, flips = int(row.get("particles", 1)), row.get("views") == "flips"
     return PlainWATT(network, method, models=models, flips=flips, lr=row["lr"], bf16=precision == "bf16")
 
 
-def measure(options: argparse.Namespace) -> None:
+def timed(label: str, batch: int, options: argparse.Namespace, wait: Callable[[], object]) -> list[Timing]:
+    """A row, and the plain loop where there is one; they are timed when ``wait``, called once recorded, returns."""
     source = create("bundled/mini_clip")
     network = source.module.to(options.device)
     assert isinstance(network, ZeroShot)
+    row = rows_of(GRID, options.precision, options.quick)[label]
+    side, draw = source.preprocessing.size, torch.Generator().manual_seed(0)
+    batches = [torch.randn(batch, 3, side, side, generator=draw).to(options.device) for _ in range(options.repeats)]
+    adapted = adapt_with(Settings.of({**row, "engine": options.engine}), network)
+    for x in batches[: options.warmup]:
+        adapted(x)
+    if label in PLAIN:
+        # All its passes are alike, so that one round of them warms up the others.
+        plain_of(network, row, options.precision, rounds=1)(batches[0])
+    wait()
     engine = choose_engine(options.engine, torch.device(options.device)).name
-    rows = rows_of(GRID, options.precision, options.quick)
-    side, found = source.preprocessing.size, list[Timing]()
+    found = [Timing(label, batch, engine, milliseconds(adapted, batches, options.seconds))]
+    if label in PLAIN:
+        plain = plain_of(network, row, options.precision)
+        found.append(Timing(f"plain {label}", batch, "plain loop", milliseconds(plain, batches, options.seconds)))
+    return found
+
+
+def in_a_process(label: str, batch: int, options: argparse.Namespace, line: Connection) -> None:
+    """Says when it is recorded, waits until it is told to go on, and says what it has found."""
+    torch.set_num_threads(1)
+
+    def wait() -> None:
+        line.send("recorded")
+        line.recv()
+
+    line.send(timed(label, batch, options, wait))
+
+
+def measured(labels: Sequence[str], batch: int, options: argparse.Namespace) -> Iterator[list[Timing]]:
+    """All rows of a batch size: recorded side by side, each in a process of its own, timed one after the other."""
+    spawn = multiprocessing.get_context("spawn")
+    lines: dict[str, Connection] = {}
+    for label in labels:
+        lines[label], theirs = spawn.Pipe()
+        spawn.Process(target=in_a_process, args=(label, batch, options, theirs), daemon=True).start()
+        theirs.close()
+    for begun in (True, False):
+        for label, line in list(lines.items()):
+            try:
+                if not begun:
+                    line.send("go on")
+                found = line.recv()
+            except (EOFError, ConnectionError):
+                print(f"batch {batch:>4}  {label}: it ended before it was timed", flush=True)
+                del lines[label]
+                continue
+            if not begun:
+                yield found
+
+
+def measure(options: argparse.Namespace) -> None:
+    found: list[Timing] = []
+    labels = options.rows or list(rows_of(GRID, options.precision, options.quick))
     for batch in options.batches:
-        draw = torch.Generator().manual_seed(0)
-        batches = [torch.randn(batch, 3, side, side, generator=draw).to(options.device) for _ in range(options.repeats)]
-        for label in options.rows or rows:
-            adapted = adapt_with(Settings.of({**rows[label], "engine": options.engine}), network)
-            own = milliseconds(adapted, batches, options.warmup, options.seconds)
-            found.append(Timing(label, batch, engine, own))
-            del adapted
-            if label in PLAIN:
-                plain = plain_of(network, rows[label], options.precision)
-                own = milliseconds(plain, batches, min(1, options.warmup), options.seconds)
-                found.append(Timing(f"plain {label}", batch, "plain loop", own))
-            for one in found[-1 - (label in PLAIN) :]:
-                print(
-                    f"batch {batch:>4}  {one.row:<18} {one.median:10.2f} ms  ({len(one.milliseconds)} calls)",
-                    flush=True,
-                )
+        for own in measured(labels, batch, options):
+            found += own
+            for one in own:
+                calls = f"({len(one.milliseconds)} calls)"
+                print(f"batch {batch:>4}  {one.row:<18} {one.median:10.2f} ms  {calls}", flush=True)
             # After every row, so that a run that is stopped leaves what it has.
             write(found, options)
-            if options.device.startswith("cuda"):
-                torch.cuda.empty_cache()
 
 
 def write(found: Sequence[Timing], options: argparse.Namespace) -> None:

@@ -5,9 +5,8 @@
 Every file holds x_train, y_train, x_test, y_test (uint8, N x 32 x 32 x 3) and class names as ``names``; the first is
 the one whose test accuracy is recorded, the others widen the vocabulary. A caption is a template, drawn anew at every
 step, with a name of the image's class. Crops, flips, cutout and colours are the only augmentation: noise and blur stay
-out of it, so that the model meets the corruptions of the test streams for the first time there. With --styles some
-images are changed otherwise and captions say how (scripts/caption_styles.py), so that templates differ in meaning; the
-weights that ship were trained without.
+out of it, so that the model meets the corruptions of the test streams for the first time there. What templates say
+beside the class is learnt afterwards, by scripts/teach_templates.py.
 
 Writes mini_clip.safetensors (fp16), mini_clip.json (byte pairs) and the entry of assets.json beside them.
 """
@@ -26,7 +25,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from caption_styles import STYLES, styled, true_of
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from train_sources import PAD, RECIPES, SIZE, Augmenter, Average, make_optimizer, rate, record
@@ -81,7 +79,7 @@ class Captions:
     """(classes, sayings, templates, L) token numbers, drawn from on the device.
 
     Args:
-        kinds: templates of each style; of one style alone where captions tell classes only.
+        kinds: templates of each kind of caption.
     """
 
     def __init__(
@@ -97,7 +95,7 @@ class Captions:
         self.firsts = self.counts.cumsum(dim=0) - self.counts
 
     def draw(self, labels: Tensor, said: Tensor) -> Tensor:
-        """(N, L) a caption each, of the style ``said``."""
+        """(N, L) a caption each, of the kind ``said``."""
         way = torch.randint(self.tokens.shape[1], labels.shape, device=labels.device)
         template = (torch.rand(labels.shape, device=labels.device) * self.counts[said]).long()
         return self.tokens[labels, way, self.firsts[said] + template]
@@ -118,7 +116,6 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=4.0)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--styles", action="store_true", help="captions that also say what was done to an image")
     parser.add_argument("--smoke", action="store_true", help="a few steps on a few images: does it run at all?")
     options = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -126,8 +123,7 @@ def main() -> None:
     arrays, names = read(options.data, 256 if options.smoke else None)
     first = len(np.unique(arrays["y_test"]))
     sayings = [way for name in names for way in SAYINGS.get(name, (name,))]
-    kinds = [style.captions for style in STYLES] if options.styles else [CAPTIONS]
-    pairs = learn_pairs([one.replace("{}", way) for kind in kinds for one in kind for way in sayings], PAIRS)
+    pairs = learn_pairs([one.replace("{}", way) for one in CAPTIONS for way in sayings], PAIRS)
     tokenizer = BytePairs(pairs, LENGTH)
     recipe = replace(RECIPES["cifar10_vit_ln"], batch=64 if options.smoke else options.batch, epochs=0)
     seen = Augmenter(BUNDLED["cifar10_vit_ln"], recipe, device)
@@ -136,7 +132,7 @@ def main() -> None:
     tests = torch.from_numpy(arrays["x_test"]).to(device), torch.from_numpy(arrays["y_test"]).to(device)
     model = MiniClip(tokenizer.size).to(device)
     captions, optimizer, average = (
-        Captions(names, kinds, tokenizer, device),
+        Captions(names, [CAPTIONS], tokenizer, device),
         make_optimizer(model, recipe),
         Average(model, 0.999),
     )
@@ -149,11 +145,9 @@ def main() -> None:
             group["lr"] = rate(progress, recipe)
         index = torch.randint(len(x), (recipe.batch,), device=device)
         with torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else nullcontext():
-            shown, style = styled(seen(x, index), 0.5 if options.styles else 0.0)
-            # What is true of all is said of half of the others too.
-            said = torch.where(torch.rand(len(style), device=device) < 0.5, style, torch.zeros_like(style))
-            images, text = model.encode_image(shown), model.encode_text(captions.draw(y[index], said))
-        true = true_of(y[index], style, said)
+            images = model.encode_image(seen(x, index))
+            text = model.encode_text(captions.draw(y[index], torch.zeros_like(index)))
+        true = y[index].unsqueeze(1) == y[index].unsqueeze(0)
         loss = contrastive_loss(images.float(), text.float(), model.logit_scale.clamp(max=math.log(100)), true)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
@@ -182,7 +176,6 @@ def main() -> None:
         "test_images": len(tests[0]),
         "trained_on": [path.stem for path in options.data],
         "names": names,
-        "styles": options.styles,
         "recipe": {**asdict(recipe), "epochs": round(steps * recipe.batch / len(x), 1)},
         "seed": options.seed,
         "torch": torch.__version__,

@@ -59,7 +59,8 @@ class MiniClip(nn.Module):
 
     def encode_text(self, tokens: Tensor) -> Tensor:
         """(N, L) to (N, 128), read off where the sentence ends, which is its largest number."""
-        states = self.text_norm(self.text_blocks(self.token_embedding(tokens) + self.positional_embedding))
+        placed = self.token_embedding(tokens) + self.positional_embedding[: tokens.shape[1]]
+        states = self.text_norm(self.text_blocks(placed))
         found: Tensor = self.text_projection(states[torch.arange(len(tokens), device=tokens.device), tokens.argmax(-1)])
         return found
 
