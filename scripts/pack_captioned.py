@@ -6,6 +6,9 @@
     python scripts/pack_captioned.py OUT --cifar10 DATA --fashion FASHION/usr/share/datasets/fashion-mnist \
         --digits package/data
 
+With --folders, the Fashion-MNIST test images are also written as OUT/fashion/CLASS/NUMBER.png, for ``polytta bench
+--datasets fashion=OUT/fashion``.
+
 Fashion-MNIST (Zalando, MIT licence) and MNIST (LeCun, Cortes, Burges) widen the words that the text encoder knows.
 Their images are 28 x 28 and grey: they get a border and three equal channels.
 """
@@ -15,6 +18,7 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FASHION = ("t-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
@@ -56,12 +60,19 @@ def main() -> None:
     parser.add_argument("--cifar10", type=Path)
     parser.add_argument("--fashion", type=Path)
     parser.add_argument("--digits", type=Path)
+    parser.add_argument("--folders", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.cifar10:
         np.savez_compressed(options.out / "cifar10.npz", **photographs(options.cifar10))
     if options.fashion:
-        np.savez_compressed(options.out / "fashion_mnist.npz", **grey(options.fashion, FASHION))
+        clothes = grey(options.fashion, FASHION)
+        np.savez_compressed(options.out / "fashion_mnist.npz", **clothes)
+        for number, (image, label) in enumerate(zip(clothes["x_test"], clothes["y_test"], strict=True)):
+            file = options.out / "fashion" / FASHION[label] / f"{number:05}.png"
+            if options.folders:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(image).save(file)
     if options.digits:
         np.savez_compressed(options.out / "mnist.npz", **grey(options.digits, DIGITS))
 

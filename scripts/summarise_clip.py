@@ -2,12 +2,13 @@
 
     polytta bench --config benchmarks/grids/clip_batch128.toml ... --out out/clip    (pieces: see that file)
     python scripts/time_clip.py --out out/clip_times.csv
-    python scripts/summarise_clip.py out/clip --times out/clip_times.csv --into docs/clip.md
+    python scripts/summarise_clip.py out/clip out/clothes --times out/clip_times.csv --into docs/clip.md
 
 Prints the tables, and with --into puts them between the marks in that file. Gains are over zero-shot on the same
 images; their intervals are 95 %, from the paired differences image by image. Seeds have the same images in another
 order and count as one draw of them; corruptions count as draws of their own. Costly rows may have fewer images or
-corruptions than others: a row is held against another on the longest streams that both have, and the table says which.
+corruptions than others: a row is held against another on the streams that both have, of the length at which they have
+most corruptions, the longer of two such, and the table says which.
 Passes are images through the image encoder for each image answered, over all particles, views and steps.
 """
 
@@ -82,11 +83,14 @@ def rows_of(run: Run) -> list[str]:
 
 
 def places_of(run: Run, *rows: str) -> list[tuple[str, int, int]]:
-    """(corruption, seed, images) that all these rows have, of streams as long as there are."""
+    """(corruption, seed, images) that all these rows have, of the length with most corruptions, then the longest."""
     have = [{place[1:] for place in run if place[0] == row} for row in rows]
     shared = set.intersection(*have)
-    longest = max((images for _, _, images in shared), default=0)
-    return sorted(place for place in shared if place[2] == longest)
+    corruptions: dict[int, set[str]] = {}
+    for corruption, _, images in shared:
+        corruptions.setdefault(images, set()).add(corruption)
+    chosen = max(corruptions, key=lambda images: (len(corruptions[images]), images), default=0)
+    return sorted(place for place in shared if place[2] == chosen)
 
 
 def mean(run: Run, row: str, beside: str = ZERO_SHOT) -> float:
@@ -168,9 +172,13 @@ def by_batch(run: Run, row: str, batch: int) -> str:
 def goals(run: Run, times: Times, batch: int) -> list[str]:
     """What was hoped for, beside what was seen."""
     rows, said = rows_of(run), []
-    for row in REGULARISED:
+    for row in ("watt_s_aug", *REGULARISED):
         if row in rows and "watt_s" in rows and places_of(run, row, "watt_s"):
-            said.append(f"{NAMES[row]} over WATT-S: {paired(run, row, 'watt_s')} (goal +2).")
+            goal = " (goal +2)" if row in REGULARISED else ""
+            said.append(f"{NAMES[row]} over WATT-S: {paired(run, row, 'watt_s')}{goal}.")
+    for row in REGULARISED:
+        if row in rows and "watt_s_aug" in rows and places_of(run, row, "watt_s_aug"):
+            said.append(f"{NAMES[row]} over WATT-S+Aug: {paired(run, row, 'watt_s_aug')}.")
     if {"watt_lenses", "watt_s"} <= set(rows) and places_of(run, "watt_lenses", "watt_s"):
         said.append(f"{NAMES['watt_lenses']}, over WATT-S: {paired(run, 'watt_lenses', 'watt_s')}.")
     others = [row for row in rows if row not in OURS and "default" in rows and places_of(run, row, "default")]
@@ -203,12 +211,15 @@ def text(records: Sequence[Record], times: Times) -> str:
         heading = (
             f"{model} on {dataset}, severity {first.cell.severity}, {len(seeds)} seed(s), batches of {batch}, "
             f"{first.cell.option('precision')}, on {_device(first)}. Percent right, mean over corruptions; rows with "
-            "other corruptions or fewer images than zero-shot are to be held against it by their gains alone."
+            "fewer images than zero-shot are to be held against it by their gains alone."
         )
-        parts += [heading, table(run, times), "\n".join(f"- {line}" for line in goals(run, times, batch))]
-    if times:
-        line = next(iter(times.values()))
-        parts.append(f"Times: {line['device']}, {line['precision']}; medians of whole calls, predicting and learning.")
+        # Times say nothing of a run on another device.
+        own = {place: line for place, line in times.items() if line["device"] == _device(first)}
+        parts += [heading, table(run, own), "\n".join(f"- {line}" for line in goals(run, own, batch))]
+        if own:
+            line = next(iter(own.values()))
+            how = f"{line['device']}, {line['precision']}"
+            parts.append(f"Times: {how}; medians of whole calls, predicting and learning.")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -237,12 +248,12 @@ def _time(times: Times, row: str, batch: int, column: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("run", type=Path, help="folder of polytta bench")
+    parser.add_argument("runs", type=Path, nargs="+", help="folders of polytta bench")
     parser.add_argument("--times", type=Path, help="CSV of scripts/time_clip.py")
     parser.add_argument("--note", help="what else is to be known of the run, said below its tables")
     parser.add_argument("--into", type=Path, help="file to put the tables into, between the marks")
     options = parser.parse_args()
-    tables = text(list(read_records(options.run)), times_of(options.times))
+    tables = text([record for run in options.runs for record in read_records(run)], times_of(options.times))
     found = "\n\n".join(part for part in (tables, options.note) if part)
     print(found)
     if options.into is not None:

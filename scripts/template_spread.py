@@ -2,13 +2,15 @@
 
     python scripts/template_spread.py [--images 160]
 
-Cosines of the text features of one class in two templates, and of two classes in one template; and the share of bundled
-images that two templates take for different classes.
+Cosines of the text features of one class in two templates, and of two classes in one template; the share of bundled
+images that two templates take for different classes; and which of the names in "a photo of a A or B or C", the kind of
+sentence CLIPArTT writes, that sentence is closest to.
 """
 
 from __future__ import annotations
 
 import argparse
+from itertools import permutations
 
 import torch
 
@@ -42,6 +44,19 @@ def main() -> None:
             seen += len(x)
     share = 100 * different / seen * templates / (templates - 1)
     print(f"{options.corruption}, {seen} images: two templates disagree on {share:.2f} %")
+    print(f'"a photo of a A or B or C" is closest to {closest(network)}')
+
+
+def closest(network: ZeroShot) -> str:
+    """Over all orders of three of the first ten classes."""
+    names = network.classes[:10]
+    alone = network.text.features([f"a photo of a {name}" for name in names])
+    orders = torch.tensor(list(permutations(range(len(names)), 3)))
+    sentences = [f"a photo of a {' or '.join(names[one] for one in order)}" for order in orders.tolist()]
+    found = (network.text.features(sentences) @ alone.mT).argmax(dim=-1, keepdim=True)
+    first, second, third = (100 * (found == orders).float().mean(dim=0)).tolist()
+    other = 100 - first - second - third
+    return f"A in {first:.0f} %, to B in {second:.0f} %, to C in {third:.0f} %, to another class in {other:.0f} %"
 
 
 if __name__ == "__main__":

@@ -196,7 +196,9 @@ def timed(label: str, batch: int, options: argparse.Namespace, wait: Callable[[]
 
 def in_a_process(label: str, batch: int, options: argparse.Namespace, line: Connection) -> None:
     """Says when it is recorded, waits until it is told to go on, and says what it has found."""
-    torch.set_num_threads(1)
+    if options.device.startswith("cuda"):
+        # Many record at once, each with little for its processor to compute.
+        torch.set_num_threads(1)
 
     def wait() -> None:
         line.send("recorded")
@@ -213,17 +215,17 @@ def measured(labels: Sequence[str], batch: int, options: argparse.Namespace) -> 
         lines[label], theirs = spawn.Pipe()
         spawn.Process(target=in_a_process, args=(label, batch, options, theirs), daemon=True).start()
         theirs.close()
-    for begun in (True, False):
+    for recording in (True, False):
         for label, line in list(lines.items()):
             try:
-                if not begun:
+                if not recording:
                     line.send("go on")
                 found = line.recv()
             except (EOFError, ConnectionError):
                 print(f"batch {batch:>4}  {label}: it ended before it was timed", flush=True)
                 del lines[label]
                 continue
-            if not begun:
+            if not recording:
                 yield found
 
 

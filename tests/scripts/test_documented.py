@@ -7,6 +7,8 @@ from types import ModuleType
 import pytest
 from tests.scripts.loading import script
 
+from polytta.models import bundled_records
+
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 FINDINGS = (ROOT / "docs" / "findings.md").read_text()
@@ -55,25 +57,27 @@ def test_findings_carry_the_frontier() -> None:
     assert frontier.table(right, frontier.costs(RESULTS / "frontier.csv", "cifar10_resnet_gn")) in FINDINGS
 
 
-def test_the_page_on_clip_carries_what_diversified_watt_is_worth() -> None:
-    def means(name: str) -> dict[str, float]:
-        found: dict[str, list[float]] = {}
-        with (RESULTS / name).open(encoding="utf-8", newline="") as stream:
-            for row in csv.DictReader(stream):
-                if row["images"] == "256":
-                    found.setdefault(row["variant"], []).append(float(row["accuracy"]))
-        assert {len(values) for values in found.values()} == {15}
-        return {name: sum(values) / 15 for name, values in found.items()}
+def test_the_page_on_clip_carries_its_tables_and_readme_what_matters_most() -> None:
+    page, readme = (ROOT / "docs" / "clip.md").read_text(), (ROOT / "README.md").read_text()
 
-    earlier, today = means("clip_diversified_table.csv"), means("clip_table.csv")
-    assert earlier["source"] == today["source"], "the same streams"
-    page = (ROOT / "docs" / "clip.md").read_text()
-    for name, value in earlier.items():
-        if name.startswith("watt_s_aug"):
-            assert f"| {value:.1f} | {value - earlier['source']:+.1f} ±" in page
-    best = max(earlier.values())
-    assert f"The default has {today['default']:.1f} on these images" in page
-    assert f"{today['default'] - best:.1f} points over the best of them" in page
+    def mean(file: str, row: str, images: int) -> float:
+        with (RESULTS / file).open(encoding="utf-8", newline="") as stream:
+            lines = [line for line in csv.DictReader(stream) if line["variant"] == row]
+        found = [float(line["accuracy"]) for line in lines if line["images"] == str(images)]
+        assert len({line["corruption"] for line in lines}) == 15
+        return sum(found) / len(found)
+
+    name = {"source": "zero-shot", "default": r"**default**"}
+    for row in ("source", "default"):
+        assert f"| {name[row]} | 15 x 10,000 | {mean('clip_table.csv', row, 10_000):.1f} |" in page
+        assert f"| {name[row]} | 15 x 512 | {mean('clip_fashion_table.csv', row, 512):.1f} |" in page
+    assert f"gets {mean('clip_table.csv', 'source', 10_000):.1f} % right zero-shot" in readme
+    gained = mean("clip_table.csv", "default", 10_000) - mean("clip_table.csv", "source", 10_000)
+    assert f"the two lines above gain {gained:.1f}" in readme
+    assert f"it gets {100 * bundled_records()['mini_clip']['test_accuracy']:.1f} % of the CIFAR-10 test set" in readme
+    with (RESULTS / "clip_times.csv").open(encoding="utf-8", newline="") as stream:
+        for line in csv.DictReader(stream):
+            assert line["row"].startswith("plain ") or f" {float(line['milliseconds']):.1f} |" in page
 
 
 def test_an_oracle_rate_is_the_best_and_a_collapsed_rival_is_no_yardstick(default: ModuleType) -> None:

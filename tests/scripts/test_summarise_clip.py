@@ -27,7 +27,8 @@ def record(row: str, corruption: str, seed: int, correct: np.ndarray) -> Record:
     cell = replace(made.cell, variant=row, corruption=corruption, seed=seed, batch_size=128, settings={})
     counts = {"images": len(correct), "forward_samples": 3 * len(correct), "backward_samples": 2 * len(correct)}
     results = replace(made.results, accuracy=100 * float(correct.mean()), **counts)
-    return replace(made, cell=cell, results=results, correct=correct)
+    environment = {**made.environment, "device": "a device"}
+    return replace(made, cell=cell, results=results, correct=correct, environment=environment)
 
 
 @pytest.fixture
@@ -73,11 +74,17 @@ def test_the_table_and_the_goals_say_so(script: ModuleType, records: list[Record
     assert "The default over the best of the others" in found
     assert "A batch of 128 takes the default 0.050 of WATT-P's time" in found
     assert "Times: a device, bf16" in found
+    elsewhere = script.text(
+        [replace(one, environment={"device": "cpu"}) for one in records], script.times_of(tmp_path / "times.csv")
+    )
+    assert "on a CPU" in elsewhere
+    assert "Times:" not in elsewhere
+    assert "ms, batch" not in elsewhere
     with pytest.raises(InputError, match="got no row 'source'"):
         script.text([one for one in records if one.cell.variant != "source"], {})
 
 
-def test_rows_are_held_against_others_on_the_longest_streams_they_share(
+def test_rows_are_held_against_others_on_most_corruptions_then_on_the_longest_streams(
     script: ModuleType, records: list[Record]
 ) -> None:
     few = np.arange(100) % 2 == 0
@@ -92,6 +99,12 @@ def test_rows_are_held_against_others_on_the_longest_streams_they_share(
     assert "WATT-P | 1 x 100 | 50.0 | +0.0 ± 19.6 | 3, 2 |" in found
     assert "The default over the best of the others, WATT-P: +0.0 ± 19.6 points (1 corruption(s), 100 images" in found
     assert "The default needs 1.000 of WATT-P's passes" in found
+    half = [record(row, "fog", 0, np.tile(few, 8)) for row in ("source", "default")]
+    ((_, run),) = script.runs_of([*records, *half]).items()
+    assert {images for _, _, images in script.places_of(run, "default", "source")} == {400}, "800 are of one corruption"
+    long = [record(row, "snow", 0, np.tile(few, 8)) for row in ("source", "default")]
+    ((_, run),) = script.runs_of([*records, *half, *long]).items()
+    assert {images for _, _, images in script.places_of(run, "default", "source")} == {800}
     alone = script.text([*records, record("tpt", "frost", 0, few)], {})
     assert "TPT" not in alone, "nothing to hold it against"
 

@@ -1,5 +1,7 @@
 """The plain loop that polytta is timed against does the same work: it gives the same answers."""
 
+import sys
+from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
 
@@ -46,3 +48,15 @@ def test_every_row_of_the_grid_is_timed_and_quick_ones_are_short(script: ModuleT
     assert set(script.PLAIN) | set(script.AGAINST) <= set(rows)
     assert rows["watt_s_aug"]["method"] == {"name": "watt_s", "order": "own", "steps": 1, "rounds": 1}
     assert script.rows_of(script.GRID, "fp32", quick=False)["watt_p"]["method"] == "watt_p"
+
+
+def test_rows_are_timed_in_turn_and_one_that_ends_is_named(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.setitem(sys.modules, "time_clip", script)
+    how = {"device": "cpu", "precision": "fp32", "engine": "auto", "quick": True}
+    options = Namespace(**how, repeats=3, warmup=1, seconds=0.0)
+    ((own,),) = script.measured(["source", "no such row"], 1, options)
+    assert (own.row, own.batch, own.engine, len(own.milliseconds)) == ("source", 1, "folded", 2)
+    assert "no such row: it ended before it was timed" in capsys.readouterr().out
