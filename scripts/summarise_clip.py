@@ -1,15 +1,15 @@
-"""Tables of docs/clip.md: every CLIP row of a run beside zero-shot, with what it costs.
+"""Tables of docs/clip.md: every CLIP row of a benchmark beside zero-shot, with what it costs.
 
     polytta bench --config benchmarks/grids/clip_batch128.toml ... --out out/clip    (pieces: see that file)
     python scripts/time_clip.py --out out/clip_times.csv
-    python scripts/summarise_clip.py out/clip out/clothes --times out/clip_times.csv --into docs/clip.md
+    python scripts/summarise_clip.py out/clip/table.csv --times out/clip_times.csv --into docs/clip.md
 
 Prints the tables, and with --into puts them between the marks in that file. Gains are over zero-shot on the same
-images; their intervals are 95 %, from the paired differences image by image. Seeds have the same images in another
-order and count as one draw of them; corruptions count as draws of their own. Costly rows may have fewer images or
-corruptions than others: a row is held against another on the streams that both have, of the length at which they have
-most corruptions, the longer of two such, and the table says which.
-Passes are images through the image encoder for each image answered, over all particles, views and steps.
+streams. Their intervals are 95 % over corruptions: Student's t of the corruptions' gains, each a mean over its seeds.
+Costly rows may have fewer images, seeds or corruptions than others: a row is held against another on the streams that
+both have, of the length at which they have most corruptions, the longer of two such, and the table says which. "Ahead
+in" counts corruptions. Passes are images through the image encoder for each image answered, over all particles, views
+and steps.
 """
 
 from __future__ import annotations
@@ -17,18 +17,15 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from math import sqrt
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from statistics import fmean, median
 
 from polytta.errors import InputError
-from polytta.lab.bench import read_records
-from polytta.lab.bench.record import Record
+from polytta.lab.intervals import FEWEST, margin_of_mean
 
 BEGIN, END = "<!-- made by scripts/summarise_clip.py: begin -->", "<!-- made by scripts/summarise_clip.py: end -->"
 ZERO_SHOT = "source"
-FIRST_BATCHES = 8
 NAMES = {
     "source": "zero-shot",
     "tent": "Tent, ten steps on every batch",
@@ -51,21 +48,46 @@ NAMES = {
 OURS = ("default", "looking", "prompts_own", "watt_lenses")
 REGULARISED = ("watt_s_aug_kl", "watt_s_aug_svgd", "watt_s_aug_grad")
 
-Run = Mapping[tuple[str, str, int, int], Record]
-"""{(row, corruption, seed, images): record}."""
+
+@dataclass(frozen=True)
+class Streams:
+    """Where lines can be held against each other."""
+
+    model: str
+    dataset: str
+    severity: str
+    batch: int
+    precision: str
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a row got on one stream."""
+
+    accuracy: float
+    forward: float
+    backward: float
+
+
+Run = Mapping[tuple[str, str, int, int], Score]
+"""{(row, corruption, seed, images): score}."""
 Times = Mapping[tuple[str, int], Mapping[str, str]]
 """{(row, batch): line of the CSV}."""
 
 
-def runs_of(records: Iterable[Record]) -> dict[tuple[str, str, int], Run]:
-    """{(model, dataset, batch size): its records}."""
-    found: dict[tuple[str, str, int], dict[tuple[str, str, int, int], Record]] = {}
-    for record in records:
-        cell = record.cell
-        if cell.corruption is None or not isinstance(cell.corruption, str):
-            continue
-        place = (cell.model, cell.dataset, cell.batch_size)
-        found.setdefault(place, {})[cell.variant, cell.corruption, cell.seed, record.results.images] = record
+def runs_of(tables: Iterable[Path]) -> dict[Streams, Run]:
+    """What tables of `polytta bench` hold."""
+    found: dict[Streams, dict[tuple[str, str, int, int], Score]] = {}
+    for table in tables:
+        with table.open(encoding="utf-8", newline="") as stream:
+            for line in csv.DictReader(stream):
+                images = int(line["images"])
+                place = (line["variant"], line["corruption"], int(line["seed"]), images)
+                own = Streams(
+                    line["model"], line["dataset"], line["severity"], int(line["batch_size"]), line["precision"]
+                )
+                forward, backward = (int(line[f"{way}_samples"]) / images for way in ("forward", "backward"))
+                found.setdefault(own, {})[place] = Score(float(line["accuracy"]), forward, backward)
     return found
 
 
@@ -97,53 +119,67 @@ def mean(run: Run, row: str, beside: str = ZERO_SHOT) -> float:
     """Percent, over corruptions of means over seeds, on the streams that another row has too."""
     by_corruption: dict[str, list[float]] = {}
     for place in places_of(run, row, beside):
-        by_corruption.setdefault(place[0], []).append(run[(row, *place)].results.accuracy)
-    return float(np.mean([np.mean(own) for own in by_corruption.values()]))
+        by_corruption.setdefault(place[0], []).append(run[(row, *place)].accuracy)
+    return fmean(map(fmean, by_corruption.values()))
 
 
-def gain(run: Run, row: str, over: str) -> tuple[float, float]:
-    """Points over another row on the streams both have, and half of the interval."""
-    differences: dict[str, list[float]] = {}
-    variances: dict[str, list[float]] = {}
-    for place in places_of(run, row, over):
-        own, other = (run[(name, *place)].correct.astype(np.float64) for name in (row, over))
-        differences.setdefault(place[0], []).append(float((own - other).mean()))
-        variances.setdefault(place[0], []).append(float((own - other).var() / len(own)))
-    points = float(np.mean([np.mean(own) for own in differences.values()]))
-    spread = sqrt(sum(float(np.mean(own)) for own in variances.values())) / len(variances)
-    return 100 * points, 100 * 1.96 * spread
+def gains(run: Run, row: str, over: str, places: Iterable[tuple[str, int, int]]) -> list[float]:
+    """Points over another row under every corruption, each the mean over its seeds."""
+    by_corruption: dict[str, list[float]] = {}
+    for place in places:
+        points = run[(row, *place)].accuracy - run[(over, *place)].accuracy
+        by_corruption.setdefault(place[0], []).append(points)
+    return list(map(fmean, by_corruption.values()))
+
+
+def gain(run: Run, row: str, over: str) -> str:
+    """The mean of the points over another row, and half of the interval where there are enough corruptions."""
+    points = gains(run, row, over, places_of(run, row, over))
+    margin = f" ± {margin_of_mean(points):.1f}" if len(points) >= FEWEST else ""
+    return f"{fmean(points):+.1f}{margin}"
+
+
+def ahead(run: Run, row: str, over: str) -> str:
+    """Under how many corruptions it is better."""
+    points = gains(run, row, over, places_of(run, row, over))
+    return f"{sum(one > 0 for one in points)} of {len(points)}"
 
 
 def passes(run: Run, row: str) -> tuple[float, float]:
     """Forward and backward, for each image."""
-    results = [run[(row, *place)].results for place in places_of(run, row)]
-    images = sum(own.images for own in results)
-    forward, backward = (sum(getattr(own, f"{way}_samples") for own in results) for way in ("forward", "backward"))
-    return forward / images, backward / images
+    scores = [run[(row, *place)] for place in places_of(run, row)]
+    return fmean(own.forward for own in scores), fmean(own.backward for own in scores)
 
 
-def extent(run: Run, row: str) -> str:
-    """Corruptions x images."""
-    places = places_of(run, row, ZERO_SHOT)
-    return f"{len({corruption for corruption, _, _ in places})} x {places[0][2]:,}"
+def extent(places: Sequence[tuple[str, int, int]]) -> str:
+    """Corruptions x images of each, and how many streams of them there are where not every seed has all."""
+    corruptions, seeds = ({place[at] for place in places} for at in (0, 1))
+    streams = f"{len(places)} streams" if len(places) < len(corruptions) * len(seeds) else f"{len(seeds)} seeds"
+    streams = "one seed" if len(seeds) == 1 else streams
+    return f"{len(corruptions)} x {places[0][2]:,}, {streams}"
 
 
 def table(run: Run, times: Times) -> str:
     """One line per row."""
     batches = sorted({batch for _, batch in times})
-    header = ["", "corruptions x images", "percent right", "gain over zero-shot", "passes forward, backward"]
+    header = [
+        "",
+        "corruptions x images",
+        "percent right",
+        "gain over zero-shot",
+        "ahead in",
+        "passes forward, backward",
+    ]
     header += [f"ms, batch {batch}" for batch in batches]
     header += [f"times a plain loop's speed, batch {batch}" for batch in batches]
     lines = [_line(header), _line([":--", *["--:"] * (len(header) - 1)])]
     for row in rows_of(run):
-        if not places_of(run, row, ZERO_SHOT):
+        places = places_of(run, row, ZERO_SHOT)
+        if not places:
             continue
-        gained = ""
-        if row != ZERO_SHOT:
-            points, half = gain(run, row, ZERO_SHOT)
-            gained = f"{points:+.1f} ± {half:.1f}"
         forward, backward = passes(run, row)
-        cells = [NAMES.get(row, row), extent(run, row), f"{mean(run, row):.1f}", gained]
+        cells = [NAMES.get(row, row), extent(places), f"{mean(run, row):.1f}"]
+        cells += [""] * 2 if row == ZERO_SHOT else [gain(run, row, ZERO_SHOT), ahead(run, row, ZERO_SHOT)]
         cells.append(f"{forward:.0f}, {backward:.0f}")
         cells += [_time(times, row, batch, "milliseconds") for batch in batches]
         cells += [_time(times, row, batch, "times_faster") for batch in batches]
@@ -153,42 +189,48 @@ def table(run: Run, times: Times) -> str:
 
 def paired(run: Run, row: str, over: str) -> str:
     """A gain in words, and on what."""
-    points, half = gain(run, row, over)
     places = places_of(run, row, over)
-    corruptions = len({place[0] for place in places})
-    return f"{points:+.1f} ± {half:.1f} points ({corruptions} corruption(s), {places[0][2]:,} images of each)"
+    middle = median(gains(run, row, over, places))
+    return (
+        f"{gain(run, row, over)} points, median {middle:+.1f}, ahead in {ahead(run, row, over)} corruptions "
+        f"({extent(places)})"
+    )
 
 
-def by_batch(run: Run, row: str, batch: int) -> str:
-    """Points over zero-shot, batch after batch, for the first few."""
-    places = places_of(run, row, ZERO_SHOT)
-    right = [run[(row, *place)].correct.astype(np.float64) for place in places]
-    beside = [run[(ZERO_SHOT, *place)].correct.astype(np.float64) for place in places]
-    gained = 100 * (np.stack(right) - np.stack(beside)).mean(axis=0)
-    starts = range(0, min(len(gained), FIRST_BATCHES * batch), batch)
-    return ", ".join(f"{gained[start : start + batch].mean():+.1f}" for start in starts)
+def on_first_images(run: Run, row: str) -> str:
+    """Points over zero-shot on the shortest streams that both have as many corruptions of as of any, in words."""
+    corruptions: dict[int, set[str]] = {}
+    shared = [place[1:] for place in run if place[0] == row and (ZERO_SHOT, *place[1:]) in run]
+    for corruption, _, images in shared:
+        corruptions.setdefault(images, set()).add(corruption)
+    shortest = max(corruptions, key=lambda images: (len(corruptions[images]), -images))
+    places = sorted(place for place in shared if place[2] == shortest)
+    return f"{fmean(gains(run, row, ZERO_SHOT, places)):+.1f} points ({extent(places)})"
 
 
 def goals(run: Run, times: Times, batch: int) -> list[str]:
     """What was hoped for, beside what was seen."""
-    rows, said = rows_of(run), []
+    rows, said = rows_of(run), list[str]()
+
+    def shared(row: str, over: str) -> bool:
+        return {row, over} <= set(rows) and bool(places_of(run, row, over))
+
     for row in ("watt_s_aug", *REGULARISED):
-        if row in rows and "watt_s" in rows and places_of(run, row, "watt_s"):
-            goal = " (goal +2)" if row in REGULARISED else ""
+        if shared(row, "watt_s"):
+            goal = ", goal +2" if row in REGULARISED else ""
             said.append(f"{NAMES[row]} over WATT-S: {paired(run, row, 'watt_s')}{goal}.")
-    for row in REGULARISED:
-        if row in rows and "watt_s_aug" in rows and places_of(run, row, "watt_s_aug"):
-            said.append(f"{NAMES[row]} over WATT-S+Aug: {paired(run, row, 'watt_s_aug')}.")
-    if {"watt_lenses", "watt_s"} <= set(rows) and places_of(run, "watt_lenses", "watt_s"):
-        said.append(f"{NAMES['watt_lenses']}, over WATT-S: {paired(run, 'watt_lenses', 'watt_s')}.")
-    others = [row for row in rows if row not in OURS and "default" in rows and places_of(run, row, "default")]
+    for row, over in [*((row, "watt_s_aug") for row in REGULARISED), ("watt_lenses", "watt_s"), ("watt_s", "watt_p")]:
+        if shared(row, over):
+            said.append(f"{NAMES[row]} over {NAMES[over]}: {paired(run, row, over)}.")
+    others = [row for row in rows if row not in OURS and shared(row, "default")]
     if others:
         # On the streams that each has with it: not all have run on the same.
-        best = max(others, key=lambda row: gain(run, row, "default")[0])
-        name = NAMES.get(best, best)
-        said.append(f"The default over the best of the others, {name}: {paired(run, 'default', best)}.")
-    if "default" in rows:
-        said.append(f"The default over zero-shot on its first batches: {by_batch(run, 'default', batch)}.")
+        best = max(others, key=lambda row: fmean(gains(run, row, "default", places_of(run, row, "default"))))
+        said.append(
+            f"The default over the best of the others, {NAMES.get(best, best)}: {paired(run, 'default', best)}."
+        )
+    if shared("default", ZERO_SHOT):
+        said.append(f"The default over zero-shot on the first images of a stream: {on_first_images(run, 'default')}.")
     if {"default", "watt_p"} <= set(rows):
         own, other = (sum(passes(run, row)) for row in ("default", "watt_p"))
         said.append(f"The default needs {own / other:.3f} of WATT-P's passes (goal 0.1).")
@@ -198,24 +240,20 @@ def goals(run: Run, times: Times, batch: int) -> list[str]:
     return said
 
 
-def text(records: Sequence[Record], times: Times) -> str:
+def text(runs: Mapping[Streams, Run], times: Times) -> str:
     """All tables as Markdown."""
     parts = []
-    for (model, dataset, batch), run in sorted(runs_of(records).items()):
-        rows = rows_of(run)
-        if ZERO_SHOT not in rows:
-            raise InputError(f"RUN: got no row {ZERO_SHOT!r} on {dataset}; allowed are runs with it.")
-        places = places_of(run, ZERO_SHOT)
-        first = run[(ZERO_SHOT, *places[0])]
-        seeds = {seed for _, seed, _ in places}
+    for streams, run in runs.items():
+        if ZERO_SHOT not in rows_of(run):
+            raise InputError(f"TABLE: got no row {ZERO_SHOT!r} on {streams.dataset}; allowed are tables with it.")
         heading = (
-            f"{model} on {dataset}, severity {first.cell.severity}, {len(seeds)} seed(s), batches of {batch}, "
-            f"{first.cell.option('precision')}, on {_device(first)}. Percent right, mean over corruptions; rows with "
-            "fewer images than zero-shot are to be held against it by their gains alone."
+            f"{streams.model} on {streams.dataset}, severity {streams.severity}, batches of {streams.batch}, "
+            f"{streams.precision}. Percent right, mean over corruptions; rows with fewer images than zero-shot are to "
+            "be held against it by their gains alone. Intervals are 95 % over corruptions."
         )
-        # Times say nothing of a run on another device.
-        own = {place: line for place, line in times.items() if line["device"] == _device(first)}
-        parts += [heading, table(run, own), "\n".join(f"- {line}" for line in goals(run, own, batch))]
+        # Times say nothing of a run in another precision.
+        own = {place: line for place, line in times.items() if line["precision"] == streams.precision}
+        parts += [heading, table(run, own), "\n".join(f"- {line}" for line in goals(run, own, streams.batch))]
         if own:
             line = next(iter(own.values()))
             how = f"{line['device']}, {line['precision']}"
@@ -232,11 +270,6 @@ def put_into(file: Path, found: str) -> None:
     file.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{rest.partition(END)[2]}", "utf-8")
 
 
-def _device(record: Record) -> str:
-    name = str(record.environment.get("device", "an unnamed device"))
-    return "a CPU" if name == "cpu" else name
-
-
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -248,13 +281,11 @@ def _time(times: Times, row: str, batch: int, column: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("runs", type=Path, nargs="+", help="folders of polytta bench")
+    parser.add_argument("tables", type=Path, nargs="+", help="table.csv of polytta bench, one or more")
     parser.add_argument("--times", type=Path, help="CSV of scripts/time_clip.py")
-    parser.add_argument("--note", help="what else is to be known of the run, said below its tables")
     parser.add_argument("--into", type=Path, help="file to put the tables into, between the marks")
     options = parser.parse_args()
-    tables = text([record for run in options.runs for record in read_records(run)], times_of(options.times))
-    found = "\n\n".join(part for part in (tables, options.note) if part)
+    found = text(runs_of(options.tables), times_of(options.times))
     print(found)
     if options.into is not None:
         put_into(options.into, found)

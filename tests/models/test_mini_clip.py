@@ -118,6 +118,10 @@ def test_it_refuses_in_one_sentence(assets) -> None:
         create("bundled/mini_clip", classes=["cat", "cat"])
     with pytest.raises(InputError, match=r"takes .* tokens; allowed are 32"):
         create("bundled/mini_clip", classes=["cat", "incomprehensibilities " * 5])
+    with pytest.raises(InputError, match=r"classes: got \['cat', 'dog'\] for bundled/cifar10_vit_ln; allowed"):
+        create("bundled/cifar10_vit_ln", weights=vit(assets), classes=["cat", "dog"])
+    with pytest.raises(InputError, match=r"templates: got 'photo' for bundled/cifar10_vit_ln; allowed"):
+        create("bundled/cifar10_vit_ln", weights=vit(assets), templates="photo")
     (assets / "mini_clip.json").unlink()
     with pytest.raises(DataError, match="got no mini_clip among the assets"):
         create("bundled/mini_clip")

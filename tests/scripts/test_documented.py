@@ -75,6 +75,11 @@ def test_the_page_on_clip_carries_its_tables_and_readme_what_matters_most() -> N
     gained = mean("clip_table.csv", "default", 10_000) - mean("clip_table.csv", "source", 10_000)
     assert f"the two lines above gain {gained:.1f}" in readme
     assert f"it gets {100 * bundled_records()['mini_clip']['test_accuracy']:.1f} % of the CIFAR-10 test set" in readme
+    with (RESULTS / "clip_table.csv").open(encoding="utf-8", newline="") as stream:
+        lines = [line for line in csv.DictReader(stream) if (line["images"], line["seed"]) == ("256", "0")]
+    for row in ("watt_s_aug", "watt_s_aug_kl", "watt_s_aug_grad", "watt_s_aug_svgd", "watt_lenses"):
+        apart = [100 * float(line["disagreement"]) for line in lines if line["variant"] == row]
+        assert f"{sum(apart) / 15:.1f} %" in page
     with (RESULTS / "clip_times.csv").open(encoding="utf-8", newline="") as stream:
         for line in csv.DictReader(stream):
             assert line["row"].startswith("plain ") or f" {float(line['milliseconds']):.1f} |" in page

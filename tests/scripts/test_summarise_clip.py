@@ -1,20 +1,20 @@
-"""Tables of the CLIP page: means, paired gains and times, and a page whose marked part alone is replaced."""
+"""Tables of the CLIP page: means, gains and times, and a page whose marked part alone is replaced."""
 
-import re
-from dataclasses import replace
+import csv
+from collections.abc import Iterable
+from math import sqrt
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
-from tests.lab.bench.records import random_record
 from tests.scripts.loading import script as loaded
 
 from polytta.errors import InputError
-from polytta.lab.bench.record import Record
 
 ROOT = Path(__file__).parents[2]
-IMAGES = 400
+
+Line = tuple[str, str, int, int, float]
+"""Row, corruption, seed, images and percent right."""
 
 
 @pytest.fixture(scope="module")
@@ -22,30 +22,31 @@ def script() -> ModuleType:
     return loaded("summarise_clip")
 
 
-def record(row: str, corruption: str, seed: int, correct: np.ndarray) -> Record:
-    made = random_record(0)
-    cell = replace(made.cell, variant=row, corruption=corruption, seed=seed, batch_size=128, settings={})
-    counts = {"images": len(correct), "forward_samples": 3 * len(correct), "backward_samples": 2 * len(correct)}
-    results = replace(made.results, accuracy=100 * float(correct.mean()), **counts)
-    environment = {**made.environment, "device": "a device"}
-    return replace(made, cell=cell, results=results, correct=correct, environment=environment)
+def table_of(file: Path, lines: Iterable[Line], precision: str = "bf16") -> Path:
+    columns = ("model", "dataset", "severity", "batch_size", "precision", "variant", "corruption", "seed", "images")
+    columns += ("accuracy", "forward_samples", "backward_samples")
+    with file.open("w", newline="") as stream:
+        table = csv.writer(stream)
+        table.writerow(columns)
+        for row, corruption, seed, images, accuracy in lines:
+            place = ("a model", "a dataset", 5, 128, precision, row, corruption, seed, images)
+            table.writerow([*place, accuracy, 3 * images, 2 * images])
+    return file
 
 
-@pytest.fixture
-def records() -> list[Record]:
-    """Row "default" is right where zero-shot is, and on every tenth of the others' images, whatever the corruption."""
-    found = []
-    for number, corruption in enumerate(("fog", "snow")):
-        for seed in (0, 1):
-            right = np.random.default_rng(10 * number + seed).random(IMAGES) < 0.5
-            better = right.copy()
-            better[np.flatnonzero(~right)[:40]] = True
-            worse = right.copy()
-            worse[np.flatnonzero(right)[:20]] = False
-            for row, correct in (("source", right), ("watt_s", worse), ("watt_s_aug_kl", right), ("default", better)):
-                found.append(record(row, corruption, seed, correct))
-    return found
-
+CORRUPTIONS = {"fog": 10, "snow": 30, "frost": 50}
+LINES: list[Line] = [
+    (row, corruption, seed, 400, right + seed)
+    for corruption, share in CORRUPTIONS.items()
+    for seed in (0, 1)
+    # The default is better by 8, 10 and 12 points.
+    for row, right in (
+        ("source", share),
+        ("watt_s", share - 5),
+        ("watt_s_aug_kl", share),
+        ("default", 1.1 * share + 7),
+    )
+]
 
 TIMES = """row,batch,device,precision,engine,milliseconds,least,most,repeats,times_faster
 default,128,a device,bf16,graph,2.000,1.9,2.1,5,
@@ -54,59 +55,61 @@ plain watt_p,128,a device,bf16,plain loop,124.000,120,130,5,
 """
 
 
-def test_gains_are_paired_and_known(script: ModuleType, records: list[Record]) -> None:
-    ((_, run),) = script.runs_of(records).items()
-    points, half = script.gain(run, "default", "source")
-    assert points == pytest.approx(10)
-    # A share of a tenth, over 400 images of each of two corruptions; seeds count once.
-    assert half == pytest.approx(196 * np.sqrt(0.1 * 0.9 / IMAGES / 2), rel=1e-6)
-    assert script.gain(run, "watt_s", "source")[0] == pytest.approx(-5)
-    assert script.gain(run, "source", "source") == (0, 0)
-    assert script.mean(run, "default") == pytest.approx(script.mean(run, "source") + 10)
+def test_gains_and_their_intervals_are_known(script: ModuleType, tmp_path: Path) -> None:
+    ((_, run),) = script.runs_of([table_of(tmp_path / "table.csv", LINES)]).items()
+    assert script.mean(run, "source") == pytest.approx(30.5)
+    assert script.mean(run, "default") == pytest.approx(40.5)
+    places = script.places_of(run, "default", "source")
+    assert script.gains(run, "default", "source", places) == pytest.approx([8, 12, 10]), "fog, frost, snow"
+    # Student's t of two degrees of freedom, over three gains two points apart.
+    assert script.gain(run, "default", "source") == f"+10.0 ± {4.303 * 2 / sqrt(3):.1f}"
+    assert script.ahead(run, "default", "source") == "3 of 3"
+    assert script.ahead(run, "watt_s", "source") == "0 of 3"
+    assert script.passes(run, "default") == (3, 2)
 
 
-def test_the_table_and_the_goals_say_so(script: ModuleType, records: list[Record], tmp_path: Path) -> None:
+def test_the_table_and_the_goals_say_so(script: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "times.csv").write_text(TIMES)
-    found = script.text(records, script.times_of(tmp_path / "times.csv"))
-    assert "2 seed(s), batches of 128" in found
-    assert re.search(r"\*\*default\*\* \| 2 x 400 \| \d+\.\d \| \+10\.0 ± 2\.1 \| 3, 2 \| 2\.0 \|  \|", found)
-    assert "WATT-S+Aug+Reg (KL) over WATT-S: +5.0 ± 1.5 points (2 corruption(s), 400 images of each)" in found
-    assert "The default over the best of the others" in found
+    times = script.times_of(tmp_path / "times.csv")
+    found = script.text(script.runs_of([table_of(tmp_path / "table.csv", LINES)]), times)
+    assert "a model on a dataset, severity 5, batches of 128, bf16." in found
+    assert "| **default** | 3 x 400, 2 seeds | 40.5 | +10.0 ± 5.0 | 3 of 3 | 3, 2 | 2.0 |  |" in found
+    assert "WATT-S+Aug+Reg (KL) over WATT-S: +5.0 ± 0.0 points, median +5.0, ahead in 3 of 3 corruptions" in found
+    assert "The default over the best of the others, zero-shot: +10.0" in found
     assert "A batch of 128 takes the default 0.050 of WATT-P's time" in found
     assert "Times: a device, bf16" in found
-    elsewhere = script.text(
-        [replace(one, environment={"device": "cpu"}) for one in records], script.times_of(tmp_path / "times.csv")
-    )
-    assert "on a CPU" in elsewhere
+    elsewhere = script.text(script.runs_of([table_of(tmp_path / "other.csv", LINES, "fp32")]), times)
     assert "Times:" not in elsewhere
     assert "ms, batch" not in elsewhere
+    alone = [line for line in LINES if line[0] != "source"]
     with pytest.raises(InputError, match="got no row 'source'"):
-        script.text([one for one in records if one.cell.variant != "source"], {})
+        script.text(script.runs_of([table_of(tmp_path / "alone.csv", alone)]), {})
 
 
 def test_rows_are_held_against_others_on_most_corruptions_then_on_the_longest_streams(
-    script: ModuleType, records: list[Record]
+    script: ModuleType, tmp_path: Path
 ) -> None:
-    few = np.arange(100) % 2 == 0
-    short = [record("source", "fog", 0, few), record("default", "fog", 0, few), record("watt_p", "fog", 0, ~few)]
-    ((_, run),) = script.runs_of([*records, *short]).items()
-    assert script.places_of(run, "default", "source") == [
-        (name, seed, 400) for name in ("fog", "snow") for seed in (0, 1)
-    ]
-    assert script.places_of(run, "default", "watt_p") == [("fog", 0, 100)]
-    assert script.gain(run, "watt_p", "source")[0] == 0
-    found = script.text([*records, *short], {})
-    assert "WATT-P | 1 x 100 | 50.0 | +0.0 ± 19.6 | 3, 2 |" in found
-    assert "The default over the best of the others, WATT-P: +0.0 ± 19.6 points (1 corruption(s), 100 images" in found
+    short = [("source", "fog", 0, 100, 50.0), ("default", "fog", 0, 100, 75.0), ("watt_p", "fog", 0, 100, 60.0)]
+    long = [(row, corruption, 0, 800, 90.0) for row in ("source", "default") for corruption in ("fog", "snow", "frost")]
+
+    def run(*lines: Line) -> object:
+        return next(iter(script.runs_of([table_of(tmp_path / "table.csv", [*LINES, *lines])]).values()))
+
+    def lengths(*lines: Line) -> set[int]:
+        return {images for _, _, images in script.places_of(run(*lines), "default", "source")}
+
+    assert lengths(*short) == {400}
+    assert lengths(*long[:2]) == {400}, "800 are of one corruption"
+    assert lengths(*long) == {800}
+    assert script.places_of(run(*short), "default", "watt_p") == [("fog", 0, 100)]
+    found = script.text(script.runs_of([table_of(tmp_path / "table.csv", [*LINES, *short, *long])]), {})
+    assert "WATT-P | 1 x 100, one seed | 60.0 | +10.0 | 1 of 1 | 3, 2 |" in found
+    assert "The default over zero-shot on the first images of a stream: +10.0 points (3 x 400, 2 seeds)" in found
     assert "The default needs 1.000 of WATT-P's passes" in found
-    half = [record(row, "fog", 0, np.tile(few, 8)) for row in ("source", "default")]
-    ((_, run),) = script.runs_of([*records, *half]).items()
-    assert {images for _, _, images in script.places_of(run, "default", "source")} == {400}, "800 are of one corruption"
-    long = [record(row, "snow", 0, np.tile(few, 8)) for row in ("source", "default")]
-    ((_, run),) = script.runs_of([*records, *half, *long]).items()
-    assert {images for _, _, images in script.places_of(run, "default", "source")} == {800}
-    alone = script.text([*records, record("tpt", "frost", 0, few)], {})
-    assert "TPT" not in alone, "nothing to hold it against"
+    some = [("tpt", *place[1:]) for place in LINES if place[:3] in (("source", "fog", 1), ("source", "snow", 0))]
+    assert script.extent(script.places_of(run(*some), "tpt", "source")) == "2 x 400, 2 streams"
+    strange = script.text(script.runs_of([table_of(tmp_path / "s.csv", [*LINES, ("tpt", "rain", 0, 400, 1.0)])]), {})
+    assert "TPT" not in strange, "nothing to hold it against"
 
 
 def test_only_what_is_between_the_marks_is_replaced(script: ModuleType, tmp_path: Path) -> None:

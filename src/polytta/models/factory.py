@@ -58,6 +58,10 @@ def create(
         model = from_module(model_id, weights)
     else:
         raise InputError(f"model: got {model_id!r}; allowed are {FORMS}.")
+    for argument, given in {"classes": classes, "templates": templates}.items():
+        if given is not None and not reads_class_names(model_id):
+            readers = f"bundled/{MINI_CLIP} and open_clip models, which read them"
+            raise InputError(f"{argument}: got {given!r} for {model_id}; allowed only for {readers}.")
     own = under_protocol(model.preprocessing, normalisation, imagenet_model=source in IMAGENET_ZOOS)
     return replace(model, preprocessing=own)
 
