@@ -69,6 +69,12 @@ def table(right: dict[str, float], took: dict[tuple[str, str, str], float]) -> s
     return "\n".join(lines)
 
 
+def standalone(drawing: str) -> str:
+    """A file of its own."""
+    alone = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{STYLE}", 1)
+    return f"{alone}\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("out", type=Path)
@@ -86,8 +92,7 @@ def main() -> None:
     x = Axis.logarithmic("milliseconds per image, one at a time, on one GPU", [float(point.x[0]) for point in points])
     y = Axis.over("percent right", [float(point.y[0]) for point in points])
     drawing = scatter_svg(points, x, y, "Accuracy of populations against what they cost")
-    alone = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{STYLE}", 1)
-    options.out.write_text(f"{alone}\n", encoding="utf-8")
+    options.out.write_text(standalone(drawing), encoding="utf-8")
 
 
 if __name__ == "__main__":

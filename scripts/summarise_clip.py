@@ -41,12 +41,22 @@ NAMES = {
     "watt_s_aug_svgd": "WATT-S+Aug+Reg (SVGD)",
     "watt_s_aug_grad": "WATT-S+Aug+Reg (Grad)",
     "watt_lenses": "WATT-S, one round, five lenses",
+    "watt_sight": "WATT-S, one round, the default's lenses",
     "prompts_own": "a template each, by evidence",
     "looking": "default, never learning",
     "default": "**default**",
 }
-OURS = ("default", "looking", "prompts_own", "watt_lenses")
+OURS = ("default", "looking", "prompts_own", "watt_lenses", "watt_sight")
 REGULARISED = ("watt_s_aug_kl", "watt_s_aug_svgd", "watt_s_aug_grad")
+PAIRS = (
+    ("watt_s", "watt_p"),
+    ("watt_s_aug", "watt_s"),
+    *((row, over) for over in ("watt_s", "watt_s_aug") for row in REGULARISED),
+    ("watt_lenses", "watt_s"),
+    ("watt_sight", "watt_s"),
+    ("watt_sight", "default"),
+)
+"""Rows that are held against each other: (row, over which)."""
 
 
 @dataclass(frozen=True)
@@ -215,13 +225,10 @@ def goals(run: Run, times: Times, batch: int) -> list[str]:
     def shared(row: str, over: str) -> bool:
         return {row, over} <= set(rows) and bool(places_of(run, row, over))
 
-    for row in ("watt_s_aug", *REGULARISED):
-        if shared(row, "watt_s"):
-            goal = ", goal +2" if row in REGULARISED else ""
-            said.append(f"{NAMES[row]} over WATT-S: {paired(run, row, 'watt_s')}{goal}.")
-    for row, over in [*((row, "watt_s_aug") for row in REGULARISED), ("watt_lenses", "watt_s"), ("watt_s", "watt_p")]:
+    for row, over in PAIRS:
         if shared(row, over):
-            said.append(f"{NAMES[row]} over {NAMES[over]}: {paired(run, row, over)}.")
+            goal = ", goal +2" if row in REGULARISED and over == "watt_s" else ""
+            said.append(f"{NAMES[row]}, over {NAMES[over]}: {paired(run, row, over)}{goal}.")
     others = [row for row in rows if row not in OURS and shared(row, "default")]
     if others:
         # On the streams that each has with it: not all have run on the same.

@@ -1,6 +1,7 @@
 """Numbers in the documentation are those of the committed results."""
 
 import csv
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -60,19 +61,22 @@ def test_findings_carry_the_frontier() -> None:
 def test_the_page_on_clip_carries_its_tables_and_readme_what_matters_most() -> None:
     page, readme = (ROOT / "docs" / "clip.md").read_text(), (ROOT / "README.md").read_text()
 
-    def mean(file: str, row: str, images: int) -> float:
-        with (RESULTS / file).open(encoding="utf-8", newline="") as stream:
-            lines = [line for line in csv.DictReader(stream) if line["variant"] == row]
-        found = [float(line["accuracy"]) for line in lines if line["images"] == str(images)]
-        assert len({line["corruption"] for line in lines}) == 15
-        return sum(found) / len(found)
-
-    name = {"source": "zero-shot", "default": r"**default**"}
-    for row in ("source", "default"):
-        assert f"| {name[row]} | 15 x 10,000 | {mean('clip_table.csv', row, 10_000):.1f} |" in page
-        assert f"| {name[row]} | 15 x 512 | {mean('clip_fashion_table.csv', row, 512):.1f} |" in page
-    assert f"gets {mean('clip_table.csv', 'source', 10_000):.1f} % right zero-shot" in readme
-    gained = mean("clip_table.csv", "default", 10_000) - mean("clip_table.csv", "source", 10_000)
+    clip = script("summarise_clip")
+    tables = clip.runs_of([RESULTS / f"clip_{name}table.csv" for name in ("", "lenses_", "fashion_")])
+    assert clip.text(tables, clip.times_of(RESULTS / "clip_times.csv")) in page
+    run, lenses, fashion = tables.values()
+    for over, row in (("source", "watt_s"), ("watt_p", "watt_s"), ("watt_s", "watt_s_aug"), ("source", "tpt")):
+        assert f"| {clip.gain(run, row, over)} |" in page
+    for row in ("watt_s_aug_grad", "watt_s_aug_kl", "watt_s_aug_svgd"):
+        assert f"{clip.gain(run, row, 'watt_s_aug')} (" in page
+    through = [clip.gain(lenses, "watt_sight", over).lstrip("+") for over in ("default", "watt_s")]
+    assert f"it is {through[0]} points ahead of the default and {through[1]} ahead" in " ".join(page.split())
+    gained = [clip.gain(fashion, row, "source").split()[0].lstrip("+") for row in ("default", "watt_s")]
+    assert f"It gains {gained[0]} points, and WATT-S, on fewer images, {gained[1]}." in page
+    assert clip.ahead(fashion, "watt_sight", "default") == "14 of 15"
+    assert f"gets {clip.mean(run, 'source'):.1f} % right zero-shot" in readme
+    assert f"WATT-S gains {clip.gain(run, 'watt_s', 'source').split()[0][1:]}" in readme
+    gained = clip.mean(run, "default") - clip.mean(run, "source")
     assert f"the two lines above gain {gained:.1f}" in readme
     assert f"it gets {100 * bundled_records()['mini_clip']['test_accuracy']:.1f} % of the CIFAR-10 test set" in readme
     with (RESULTS / "clip_table.csv").open(encoding="utf-8", newline="") as stream:
@@ -80,9 +84,13 @@ def test_the_page_on_clip_carries_its_tables_and_readme_what_matters_most() -> N
     for row in ("watt_s_aug", "watt_s_aug_kl", "watt_s_aug_grad", "watt_s_aug_svgd", "watt_lenses"):
         apart = [100 * float(line["disagreement"]) for line in lines if line["variant"] == row]
         assert f"{sum(apart) / 15:.1f} %" in page
-    with (RESULTS / "clip_times.csv").open(encoding="utf-8", newline="") as stream:
-        for line in csv.DictReader(stream):
-            assert line["row"].startswith("plain ") or f" {float(line['milliseconds']):.1f} |" in page
+
+
+def test_the_page_on_clip_shows_the_drawing_of_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", ["draw_clip.py", str(tmp_path / "clip.svg")])
+    script("draw_clip").main()
+    assert (tmp_path / "clip.svg").read_text() == (ROOT / "docs" / "clip.svg").read_text()
 
 
 def test_an_oracle_rate_is_the_best_and_a_collapsed_rival_is_no_yardstick(default: ModuleType) -> None:

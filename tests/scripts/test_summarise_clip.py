@@ -74,7 +74,7 @@ def test_the_table_and_the_goals_say_so(script: ModuleType, tmp_path: Path) -> N
     found = script.text(script.runs_of([table_of(tmp_path / "table.csv", LINES)]), times)
     assert "a model on a dataset, severity 5, batches of 128, bf16." in found
     assert "| **default** | 3 x 400, 2 seeds | 40.5 | +10.0 ± 5.0 | 3 of 3 | 3, 2 | 2.0 |  |" in found
-    assert "WATT-S+Aug+Reg (KL) over WATT-S: +5.0 ± 0.0 points, median +5.0, ahead in 3 of 3 corruptions" in found
+    assert "WATT-S+Aug+Reg (KL), over WATT-S: +5.0 ± 0.0 points, median +5.0, ahead in 3 of 3 corruptions" in found
     assert "The default over the best of the others, zero-shot: +10.0" in found
     assert "A batch of 128 takes the default 0.050 of WATT-P's time" in found
     assert "Times: a device, bf16" in found
