@@ -17,9 +17,13 @@ from summarise_clip import NAMES, REGULARISED, ZERO_SHOT, Run, Times, gains, pla
 from polytta.lab.pages.charts import Axis, Series, scatter_svg
 
 BATCH = 128
-SHORT = {"looking": "five lenses, no learning", "default": "default", "watt_lenses": "WATT-S, lenses"}
-# Of the forms that differ in their last word alone, the one that gains most.
-SHORT["watt_s_aug_grad"] = "WATT-S+Aug+Reg"
+SHORT = {
+    "looking": "five lenses, no learning",
+    "default": "default",
+    "watt_lenses": "WATT-S, lenses",
+    # The regularised form that gains most stands for all.
+    "watt_s_aug_grad": "WATT-S+Aug+Reg",
+}
 
 
 def points_of(run: Run, times: Times) -> dict[str, tuple[float, float]]:

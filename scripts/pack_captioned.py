@@ -68,9 +68,9 @@ def main() -> None:
     if options.fashion:
         clothes = grey(options.fashion, FASHION)
         np.savez_compressed(options.out / "fashion_mnist.npz", **clothes)
-        for number, (image, label) in enumerate(zip(clothes["x_test"], clothes["y_test"], strict=True)):
-            file = options.out / "fashion" / FASHION[label] / f"{number:05}.png"
-            if options.folders:
+        if options.folders:
+            for number, (image, label) in enumerate(zip(clothes["x_test"], clothes["y_test"], strict=True)):
+                file = options.out / "fashion" / FASHION[label] / f"{number:05}.png"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 Image.fromarray(image).save(file)
     if options.digits:

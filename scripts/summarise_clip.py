@@ -164,8 +164,9 @@ def passes(run: Run, row: str) -> tuple[float, float]:
 def extent(places: Sequence[tuple[str, int, int]]) -> str:
     """Corruptions x images of each, and how many streams of them there are where not every seed has all."""
     corruptions, seeds = ({place[at] for place in places} for at in (0, 1))
-    streams = f"{len(places)} streams" if len(places) < len(corruptions) * len(seeds) else f"{len(seeds)} seeds"
-    streams = "one seed" if len(seeds) == 1 else streams
+    streams = "one seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    if len(places) < len(corruptions) * len(seeds):
+        streams = f"{len(places)} streams"
     return f"{len(corruptions)} x {places[0][2]:,}, {streams}"
 
 

@@ -60,7 +60,6 @@ def test_findings_carry_the_frontier() -> None:
 
 def test_the_page_on_clip_carries_its_tables_and_readme_what_matters_most() -> None:
     page, readme = (ROOT / "docs" / "clip.md").read_text(), (ROOT / "README.md").read_text()
-
     clip = script("summarise_clip")
     tables = clip.runs_of([RESULTS / f"clip_{name}table.csv" for name in ("", "lenses_", "fashion_")])
     assert clip.text(tables, clip.times_of(RESULTS / "clip_times.csv")) in page
